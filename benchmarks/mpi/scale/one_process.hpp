@@ -9,7 +9,6 @@
 
 #include <cstddef>
 #include <functional>
-#include <map>
 
 namespace simgrid::kernel::activity {
 class CommImpl;
@@ -30,19 +29,6 @@ inline void fold_messages() {
   smpi_comm_copy_data_callback = [](simgrid::kernel::activity::CommImpl* message, void* data, std::size_t bytes) {
     if (bytes < folded_bytes) copy(message, data, bytes);
   };
-}
-
-/// The memory that a datatype with one block stands for.
-struct Block {
-  void* begin;
-  int bytes;
-};
-
-/// SMPI packs what it sends with a derived datatype into memory of its own. Datatypes that fanout makes for one block
-/// of bytes are in this list, and messages of such a datatype are sent as bytes.
-inline std::map<MPI_Datatype, Block>& blocks() {
-  static std::map<MPI_Datatype, Block> made;
-  return made;
 }
 
 }  // namespace scale
@@ -68,34 +54,9 @@ inline int MPI_Comm_dup(MPI_Comm of, MPI_Comm* made) {
 inline int MPI_Comm_free(MPI_Comm* comm) { return *comm == MPI_COMM_WORLD ? MPI_SUCCESS : PMPI_Comm_free(comm); }
 
 // A test of SMPI takes simulated time. fanout tests only to wait, and yields meanwhile.
-inline int MPI_Testall(int count, MPI_Request* requests, int* done, MPI_Status* statuses) {
+inline int MPI_Test(MPI_Request* request, int* done, MPI_Status* status) {
   *done = 1;
-  return MPI_Waitall(count, requests, statuses);
-}
-
-inline int MPI_Type_create_hindexed(int count, const int* lengths, const MPI_Aint* begins, MPI_Datatype of,
-                                    MPI_Datatype* type) {
-  const int status = PMPI_Type_create_hindexed(count, lengths, begins, of, type);
-  if (status == MPI_SUCCESS && count == 1) {
-    scale::blocks()[*type] = {reinterpret_cast<void*>(begins[0]),
-                              lengths[0]};  // NOLINT: an address is an integer in MPI
-  }
-  return status;
-}
-inline int MPI_Type_free(MPI_Datatype* type) {
-  scale::blocks().erase(*type);
-  return PMPI_Type_free(type);
-}
-inline int MPI_Isend(const void* data, int count, MPI_Datatype type, int to, int tag, MPI_Comm over,
-                     MPI_Request* request) {
-  const auto block = scale::blocks().find(type);
-  if (block == scale::blocks().end()) return PMPI_Isend(data, count, type, to, tag, over, request);
-  return PMPI_Isend(block->second.begin, block->second.bytes, MPI_BYTE, to, tag, over, request);
-}
-inline int MPI_Irecv(void* data, int count, MPI_Datatype type, int from, int tag, MPI_Comm over, MPI_Request* request) {
-  const auto block = scale::blocks().find(type);
-  if (block == scale::blocks().end()) return PMPI_Irecv(data, count, type, from, tag, over, request);
-  return PMPI_Irecv(block->second.begin, block->second.bytes, MPI_BYTE, from, tag, over, request);
+  return MPI_Wait(request, status);
 }
 
 }  // extern "C"

@@ -26,7 +26,7 @@
 #include <fanout/cuda/runtime/status.hpp>
 #include <fanout/mpi/attachments.hpp>
 #include <fanout/mpi/group/mpi_error.hpp>
-#include <fanout/mpi/group/rank_group.hpp>
+#include <fanout/mpi/group/mpi_mail.hpp>
 #include <fanout/mpi/ranks.hpp>
 #include <fanout/plan/batch_place.hpp>
 #include <fanout/sync/fork_epoch.hpp>
@@ -38,8 +38,7 @@ namespace detail {
 /// NCCL between the GPUs of all ranks of a group. Borrows the group.
 class NcclOfRanks final : public backend::CollectiveTransport, public Attachment {
  public:
-  NcclOfRanks(const RankGroup* group, const backend::ProcessRanks* models) noexcept
-      : group_(*group), models_(*models) {}
+  NcclOfRanks(const MpiGroup* group, const backend::ProcessRanks* models) noexcept : group_(*group), models_(*models) {}
   /// All ranks do this. Leaves the communicators alone in the child of a fork, and after MPI_Finalize().
   ~NcclOfRanks() override {
     int finalized = 0;
@@ -48,7 +47,7 @@ class NcclOfRanks final : public backend::CollectiveTransport, public Attachment
   }
 
   static const NcclOfRanks& of(const mpi::Ranks& ranks) {
-    const RankGroup* const group = &ranks.group_;
+    const MpiGroup* const group = &ranks.group_;
     const backend::ProcessRanks* const models = ranks;
     return ranks.attachments_.get<NcclOfRanks>(group, models);
   }
@@ -66,11 +65,11 @@ class NcclOfRanks final : public backend::CollectiveTransport, public Attachment
 
  private:
   backend::TransportRanks* open_with_all(std::span<const DeviceId> devices, const BatchPlace& place) const {
-    const RankGroup::Exchange alone(group_);
+    const MpiGroup::Exchange alone(group_);
     const cuda::detail::NcclPlace among_all{.first = place.first_shard, .all = devices.size() + place.other_shards};
     Clique clique;
     Offer mine{.devices = devices.size()};
-    group_.agree("nccl_collectives of " + std::to_string(among_all.all) + " shards", RankGroup::exception_of([&] {
+    group_.agree("nccl_collectives of " + std::to_string(among_all.all) + " shards", MpiGroup::exception_of([&] {
                    mine.can_join = cuda::detail::NcclTransport::can_join(devices) ? 1 : 0;
                    if (devices.empty()) return;
                    clique.reset(cuda::detail::NcclClique::find_idle(devices, among_all, idle_));
@@ -84,7 +83,7 @@ class NcclOfRanks final : public backend::CollectiveTransport, public Attachment
       if (have_a_gpu_twice(devices, all)) return nullptr;
       clique = make(devices, among_all, all);
     }
-    group_.agree(RankGroup::exception_of([&] {
+    group_.agree(MpiGroup::exception_of([&] {
       if (clique == nullptr) return;
       clique->use(devices);
       if (!cuda::detail::failure_watch.add(*clique)) {
@@ -140,7 +139,7 @@ class NcclOfRanks final : public backend::CollectiveTransport, public Attachment
   /// True if two ranks use one GPU, which NCCL refuses, while the other ranks would wait.
   bool have_a_gpu_twice(std::span<const DeviceId> devices, const std::vector<Offer>& all) const {
     std::vector<std::uint64_t> own;
-    group_.agree(RankGroup::exception_of([&] {
+    group_.agree(MpiGroup::exception_of([&] {
       for (const DeviceId& device : devices) {
         char bus[64] = {};
         cuda::check(::cudaDeviceGetPCIBusId(bus, sizeof bus, device.index), "cudaDeviceGetPCIBusId", device.index);
@@ -173,12 +172,12 @@ class NcclOfRanks final : public backend::CollectiveTransport, public Attachment
     ncclUniqueId id{};
     Clique clique;
     // Before any rank waits for the others in NCCL, which does not end if one of them does not come.
-    group_.agree(RankGroup::exception_of([&] {
+    group_.agree(MpiGroup::exception_of([&] {
       if (group_.rank() == root) cuda::detail::check_nccl(::ncclGetUniqueId(&id), "ncclGetUniqueId");
       if (!devices.empty()) clique.reset(new cuda::detail::NcclClique(devices, place, idle_));
     }));
     check_mpi(MPI_Bcast(id.internal, static_cast<int>(sizeof id.internal), MPI_CHAR, root, group_.get()), "MPI_Bcast");
-    group_.agree(RankGroup::exception_of([&] {
+    group_.agree(MpiGroup::exception_of([&] {
       if (clique == nullptr) return;
       try {
         clique->join(id);
@@ -190,7 +189,7 @@ class NcclOfRanks final : public backend::CollectiveTransport, public Attachment
     return clique;
   }
 
-  const RankGroup& group_;
+  const MpiGroup& group_;
   const backend::ProcessRanks& models_;  // of the same ranks
   std::uint32_t epoch_ = fork_epoch();
   mutable cuda::detail::IdleCliques idle_;

@@ -16,7 +16,7 @@
 #include <fanout/device/device.hpp>
 #include <fanout/device/device_set.hpp>
 #include <fanout/device/host_device.hpp>
-#include <fanout/mpi/group/rank_group.hpp>
+#include <fanout/mpi/group/mpi_mail.hpp>
 #include <fanout/plan/even_split.hpp>
 #include <fanout/plan/row_range.hpp>
 
@@ -26,7 +26,7 @@ namespace fanout { inline namespace v0 { namespace detail {
 class NodeShare {
  public:
   /// All ranks of the group make one at the same time.
-  FANOUT_INLINE explicit NodeShare(const RankGroup& group);
+  FANOUT_INLINE explicit NodeShare(const MpiGroup& group);
 
   /// This rank's part of the cores that it shares with others of the node: `count` devices, or one for each core.
   FANOUT_INLINE DeviceSet<HostDevice> host_devices(std::size_t count) const;

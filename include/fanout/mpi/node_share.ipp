@@ -13,11 +13,11 @@
 
 namespace fanout { inline namespace v0 { namespace detail {
 
-NodeShare::NodeShare(const RankGroup& group) {
-  const RankGroup::Exchange exchange(group);
+NodeShare::NodeShare(const MpiGroup& group) {
+  const MpiGroup::Exchange exchange(group);
   std::uint64_t own = 0;
   std::vector<std::uint64_t> all;
-  group.agree(RankGroup::exception_of([&] {
+  group.agree(MpiGroup::exception_of([&] {
     cores_ = process_cores();
     std::string text;
     for (const int core : cores_) text += std::to_string(core) + ' ';

@@ -32,6 +32,7 @@
 #include <fanout/mpi/group/message_blocks.hpp>
 #include <fanout/mpi/group/messages.hpp>
 #include <fanout/mpi/group/mpi_error.hpp>
+#include <fanout/mpi/group/mpi_mail.hpp>
 #include <fanout/mpi/group/rank_group.hpp>
 #include <fanout/mpi/node_share.hpp>
 #include <fanout/mpi/ranked_tree.hpp>
@@ -160,7 +161,13 @@ class Ranks {
 
   struct Shrunk {};
   Ranks(const Ranks& of, Shrunk)
-      : options_(of.options_), group_(of.group_.survivors()), node_(group_), models_(group_, options_) {}
+      : options_(of.options_),
+        group_(of.group_.survivors()),
+        node_(group_),
+        models_(group_, options_, reduction_by_library()) {}
+
+  /// The reduction of values by MPI.
+  FANOUT_INLINE detail::RanksOfModels::ByLibrary reduction_by_library() const;
 
   FANOUT_INLINE static void check(const RanksOptions& options);
 
@@ -219,7 +226,7 @@ class Ranks {
     detail::MessageBlocks arriving;
     std::optional<detail::Messages> messages;
     group_.agree(detail::RankGroup::exception_of([&] {
-      messages.emplace(group_.get(), size());
+      messages.emplace(group_.mail(), size());
       if (is_root) {
         own.emplace(owned(piece(pieces, root)));
       } else {
@@ -284,7 +291,7 @@ class Ranks {
     std::vector<detail::MessageBlocks> arriving;
     std::optional<detail::Messages> messages;
     group_.agree(detail::RankGroup::exception_of([&] {
-      messages.emplace(group_.get(), size());
+      messages.emplace(group_.mail(), size());
       for (std::size_t from = 0; is_root && from < size(); ++from) {
         if (from == root) continue;
         received.emplace_back(tree, path, all.data() + from * extents.size() + 1);
@@ -322,7 +329,7 @@ class Ranks {
   }
 
   const RanksOptions options_;
-  const detail::RankGroup group_;
+  const detail::MpiGroup group_;
   const detail::NodeShare node_;
   const detail::RanksOfModels models_;
   const detail::Attachments attachments_;

@@ -78,7 +78,7 @@ void RanksOfModels::combine_over_all(const backend::RankedStep& step) const {
   const RankGroup::Exchange exchange(group_);
   std::optional<CollectedValues> collected;
   std::optional<OrderedReduction> reduction;
-  std::optional<LibraryReduction> by_library;
+  std::unique_ptr<TakenValues> by_library;
   std::vector<bool> counts;
   std::exception_ptr failure = step.failure;
   if (failure == nullptr) {
@@ -88,7 +88,7 @@ void RanksOfModels::combine_over_all(const backend::RankedStep& step) const {
       if (step.visit != nullptr) step.visit(step.of, *collected);
       if (options_.reduce == mpi::by_library) {
         // A rank without rows may have to send other values than its own.
-        by_library.emplace(group_, collected->take_if(taken_by_library), options_.gpu_aware && step.rows != 0);
+        by_library = by_library_(*collected, options_.gpu_aware && step.rows != 0);
       }
       reduction.emplace(group_, collected->on_host());
     });

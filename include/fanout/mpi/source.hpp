@@ -10,9 +10,8 @@
 #endif
 
 #include <fanout/mpi/group/growing_pause.ipp>
-#include <fanout/mpi/group/message_blocks.ipp>
-#include <fanout/mpi/group/messages.ipp>
 #include <fanout/mpi/group/mpi_error.ipp>
+#include <fanout/mpi/group/mpi_mail.ipp>
 #include <fanout/mpi/group/rank_failures.ipp>
 #include <fanout/mpi/group/rank_group.ipp>
 #include <fanout/mpi/group/rank_lost.ipp>

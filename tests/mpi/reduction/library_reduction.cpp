@@ -301,7 +301,7 @@ TEST_CASE("by_library packs a tree of many arrays into a message for each type a
 }
 
 TEST_CASE("by_library splits what MPI cannot count") {
-  const fanout::detail::RankGroup group{MPI_COMM_WORLD};
+  const fanout::detail::MpiGroup group{MPI_COMM_WORLD};
   const auto n = static_cast<double>(group.size());
   for (const std::size_t numbers : {std::size_t{1}, std::size_t{7}, std::size_t{10}}) {
     std::vector<double> first(9);

@@ -5,7 +5,6 @@
 #include <mpi.h>
 
 #include <algorithm>
-#include <atomic>
 #include <chrono>
 #include <cstddef>
 #include <exception>
@@ -26,7 +25,7 @@
 #include <support/message_of.hpp>
 
 // Collectives between the shards of all ranks. So many ranks of a rendezvous are shared out among the processes of
-// MPI_COMM_WORLD, and some of these may have none.
+// MPI_COMM_WORLD, and some of these may have none. What ranks say to each other is tested in tests/mpi/threads.
 
 namespace {
 
@@ -34,8 +33,8 @@ using fanout::ParallelModel;
 using fanout::Tensor;
 using fanout::View;
 using fanout::detail::EvenParts;
+using fanout::detail::MpiGroup;
 using fanout::detail::MpiRendezvous;
-using fanout::detail::RankGroup;
 using fanout::mpi::Ranks;
 using fanout_test::is_funneled;
 using fanout_test::message_of;
@@ -80,7 +79,7 @@ struct RanksOverMpi {
 
   template <class F>
   static void run(std::size_t ranks, const F& f) {
-    const RankGroup group(MPI_COMM_WORLD);
+    const MpiGroup group(MPI_COMM_WORLD);
     std::vector<std::size_t> shards;
     for (int process = 0; process < group.size(); ++process) {
       shards.push_back(parts(ranks)[static_cast<std::size_t>(process)].size());
@@ -139,22 +138,6 @@ struct RanksOverMpi {
   }
 };
 
-/// The messages that the calls of three ranks end with; empty for a rank that gets none.
-template <class F>
-std::vector<std::string> messages(const F& f) {
-  std::vector<std::string> all(3);
-  RanksOverMpi::run(3, [&](RendezvousCommunicator& c) {
-    try {
-      f(c);
-    } catch (const std::exception& error) {
-      all[c.rank()] = error.what();
-      throw;
-    }
-  });
-  RanksOverMpi::share(all);
-  return all;
-}
-
 struct Gradients {
   Tensor<double, 1> weight;
   float bias = 0;
@@ -173,19 +156,6 @@ struct Sums {
     bool in_order = comm.rank() == ctx.rank() && comm.size() == ctx.size();
     for (std::size_t i = 0; i < ranks.size(); ++i) in_order = in_order && ranks(i) == i;
     return std::tuple{gradients.weight[7], gradients.bias, in_order};
-  }
-};
-
-struct FailsOnRow {
-  double row;
-
-  double forward(fanout::Context auto& ctx, View<const double, 1> x) const {
-    for (const double each : x) {
-      if (each == row) throw std::runtime_error("row of " + std::to_string(static_cast<int>(row)));
-    }
-    double sum = 1;
-    ctx.communicator().all_reduce(sum);
-    return sum;
   }
 };
 
@@ -222,103 +192,6 @@ TEST_CASE("sums over ranks have the bits of one process, however the shards are 
     });
   }
   for (std::thread& thread : threads) thread.join();
-}
-
-TEST_CASE("collectives that do not fit are named on all ranks") {
-  if (!any_thread_may_use_mpi()) return;
-  for (const std::string& text : messages([](auto& c) {
-         int x = 0;
-         if (c.rank() == 1) {
-           c.barrier();
-         } else {
-           c.all_reduce(x);
-         }
-       })) {
-    CHECK(text.find("collectives that do not fit together: found rank 0 called all_reduce(sum) of int, rank 1 called "
-                    "barrier, rank 2 called all_reduce(sum) of int") != std::string::npos);
-  }
-  for (const std::string& text : messages([](auto& c) {
-         std::vector<int> x(c.rank() == 2 ? 3 : 2);
-         c.all_reduce(x);
-       })) {
-    CHECK(text.find("collectives with arrays of different extents") != std::string::npos);
-    CHECK(text.find("rank 2 called all_reduce(sum) of int[3]") != std::string::npos);
-  }
-}
-
-TEST_CASE("ranks may go on after collectives that all of them were refused") {
-  if (!any_thread_may_use_mpi()) return;
-  std::vector<std::size_t> sums(3);
-  RanksOverMpi::run(3, [&](RendezvousCommunicator& c) {
-    std::size_t x = c.rank();
-    CHECK_THROWS_AS(c.broadcast(x, c.rank() == 0 ? 0 : 1), fanout::StructureMismatch);
-    c.all_reduce(x);
-    sums[c.rank()] = x;
-  });
-  RanksOverMpi::share(sums);
-  CHECK(sums == std::vector<std::size_t>{3, 3, 3});
-}
-
-TEST_CASE("two ranks that wait for each other are refused") {
-  if (!any_thread_may_use_mpi()) return;
-  const auto texts = messages([](auto& c) {
-    int x = 0;
-    if (c.rank() != 2) c.send(x, 1 - c.rank());
-  });
-  CHECK(texts[0].find("rank 0 called send of int to rank 1, rank 1 called send of int to rank 0") != std::string::npos);
-  CHECK(texts[1].find("call both in a group()") != std::string::npos);
-  const auto mixed = messages([](auto& c) {
-    int x = 0;
-    if (c.rank() == 0) {
-      c.recv(x, 1);
-    } else {
-      c.barrier();
-    }
-  });
-  CHECK(mixed[0].find("rank 0 called recv of int from rank 1, rank 1 called barrier") != std::string::npos);
-  CHECK(mixed[1].find("rank 0 called recv of int from rank 1") != std::string::npos);
-  CHECK(mixed[2].find("and rank ") != std::string::npos);  // released by the others
-}
-
-TEST_CASE("a send and a recv of other types or extents are refused on both") {
-  if (!any_thread_may_use_mpi()) return;
-  const auto texts = messages([](auto& c) {
-    std::vector<int> x(2 + c.rank());
-    if (c.rank() == 0) c.send(x, 1);
-    if (c.rank() == 1) c.recv(x, 0);
-  });
-  CHECK(texts[0].find("different extents") != std::string::npos);
-  CHECK(texts[1].find("rank 0 called send of int[2] to rank 1, rank 1 called recv of int[3] from rank 0") !=
-        std::string::npos);
-}
-
-TEST_CASE("a rank that leaves releases the others, which name it and its exception") {
-  if (!any_thread_may_use_mpi()) return;
-  const auto texts = messages([](auto& c) {
-    if (c.rank() == 1) throw std::runtime_error("no more");
-    c.barrier();
-  });
-  CHECK(texts[1] == "no more");
-  for (const std::size_t rank : {0U, 2U}) {
-    CHECK(texts[rank].find("called barrier, and rank 1 threw: no more") != std::string::npos);
-  }
-  const auto left = messages([](auto& c) {
-    int x = 0;
-    if (c.rank() == 0) c.recv(x, 2);
-  });
-  CHECK(left[0].find("rank 0 called recv of int from rank 2, and rank 2 has left") != std::string::npos);
-}
-
-TEST_CASE("of ranks that left, the error names the one that threw") {
-  if (!any_thread_may_use_mpi()) return;
-  const auto texts = messages([](auto& c) {
-    int x = 0;
-    if (c.rank() == 0) return;
-    if (c.rank() == 2) return c.recv(x, 1);
-    CHECK_THROWS_AS(c.recv(x, 0), fanout::CommunicatorAbandoned);
-    throw std::runtime_error("after rank 0 had left");
-  });
-  CHECK(texts[2].find("rank 2 called recv of int from rank 1, and rank 1 threw: after rank 0") != std::string::npos);
 }
 
 TEST_CASE("ctx.communicator() reaches the shards of all ranks") {
@@ -387,34 +260,6 @@ TEST_CASE("buckets of gradients are reduced over the shards of all ranks, with o
   }
 }
 
-TEST_CASE("two threads that call collectives as one rank at once are refused") {
-  if (!any_thread_may_use_mpi()) return;
-  const RankGroup group(MPI_COMM_SELF);
-  fanout::detail::RendezvousTags tags;
-  MpiRendezvous rendezvous(group, {2}, tags);
-  std::atomic<int> refused{0};
-  std::atomic<int> passed{0};
-  const auto meets = [&](std::size_t rank) {
-    try {
-      RendezvousCommunicator(rendezvous, rank, 2).barrier();
-      ++passed;
-    } catch (const fanout::Error& error) {
-      CHECK(fanout_test::says(error.what(), "two threads call collectives as one rank at once", "rank 0"));
-      ++refused;
-    }
-  };
-  std::thread first(meets, 0);
-  std::thread second(meets, 0);
-  while (refused == 0) std::this_thread::yield();
-  meets(1);
-  first.join();
-  second.join();
-  CHECK(refused == 1);
-  CHECK(passed == 2);
-  rendezvous.leave(0, nullptr);
-  rendezvous.leave(1, nullptr);
-}
-
 TEST_CASE("calls in flight at the same time do not mix up their collectives") {
   if (!any_thread_may_use_mpi()) return;
   const Ranks ranks{MPI_COMM_WORLD};
@@ -426,25 +271,6 @@ TEST_CASE("calls in flight at the same time do not mix up their collectives") {
   auto second = other.async(y);
   CHECK(std::get<0>(second.get())(0) == 10.0 * static_cast<double>(ranks.size()));
   CHECK(std::get<0>(first.get())(1) == 6.0 * static_cast<double>(ranks.size()));
-}
-
-TEST_CASE("a shard that throws before a collective is named on all ranks, alone") {
-  if (!any_thread_may_use_mpi()) return;
-  const Ranks ranks{MPI_COMM_WORLD};
-  for (std::size_t bad = 0; bad < ranks.size(); ++bad) {
-    const ParallelModel model{FailsOnRow{static_cast<double>(4 * bad + 2)}, fanout::host_devices(2), {.ranks = ranks}};
-    const Tensor<double, 1> x = numbers({4 * ranks.rank(), 4 * ranks.rank() + 4});
-    std::string text;
-    try {
-      model(x);
-    } catch (const fanout::ReplicaError& error) {
-      text = error.what();
-      REQUIRE(error.failures().size() == 1);
-      CHECK(error.failures()[0].shard == 2 * bad + 1);
-    }
-    CHECK(text.find("row of " + std::to_string(4 * bad + 2)) != std::string::npos);
-    CHECK(model(numbers({1000, 1002}))(0) == 2.0 * static_cast<double>(ranks.size()));
-  }
 }
 
 namespace {

@@ -3,45 +3,56 @@
 
 #include <fanout/base/requirements.hpp>
 
+#include <algorithm>
 #include <cstddef>
+#include <cstdint>
 #include <vector>
-
-#include <mpi.h>
-
-#include <fanout/base/separate_compilation.hpp>
 
 namespace fanout { inline namespace v0 { namespace detail {
 
 /// Blocks of memory that travel as one message, without a copy. Borrows the memory. The sender's blocks need not be as
-/// long as the receiver's: only the sum of their bytes is the same.
+/// long as the receiver's: only the sum of their bytes is the same. One block of up to 1 GiB allocates nothing.
 class MessageBlocks {
  public:
-  FANOUT_INLINE void add(const void* data, std::size_t bytes);
-  bool empty() const noexcept { return sizes_.empty(); }
+  MessageBlocks() = default;
+  MessageBlocks(const void* data, std::size_t bytes) { add(data, bytes); }
 
-  /// The MPI datatype of one message with all blocks, to be sent from MPI_BOTTOM.
-  class Type {
-   public:
-    FANOUT_INLINE explicit Type(const MessageBlocks& blocks);
-    Type(const Type&) = delete;
-    Type& operator=(const Type&) = delete;
-    ~Type() { MPI_Type_free(&type_); }
+  void add(const void* data, std::size_t bytes) {
+    const auto first = reinterpret_cast<std::intptr_t>(data);
+    for (std::size_t at = 0; at < bytes; at += largest) {
+      add_block(static_cast<int>(std::min(largest, bytes - at)), first + static_cast<std::intptr_t>(at));
+    }
+  }
+  bool empty() const noexcept { return count_ == 0; }
 
-    MPI_Datatype get() const noexcept { return type_; }
-
-   private:
-    MPI_Datatype type_ = MPI_DATATYPE_NULL;
-  };
+  // As MPI takes them.
+  std::size_t count() const noexcept { return count_; }
+  const int* sizes() const noexcept { return count_ == 1 ? &size_ : sizes_.data(); }
+  const std::intptr_t* addresses() const noexcept { return count_ == 1 ? &address_ : addresses_.data(); }
 
  private:
   static constexpr std::size_t largest = std::size_t{1} << 30;  // MPI 3 counts in ints
 
-  std::vector<int> sizes_;
-  std::vector<MPI_Aint> addresses_;
+  void add_block(int size, std::intptr_t address) {
+    if (count_ == 0) {
+      size_ = size;
+      address_ = address;
+    } else {
+      if (count_ == 1) {
+        sizes_.push_back(size_);
+        addresses_.push_back(address_);
+      }
+      sizes_.push_back(size);
+      addresses_.push_back(address);
+    }
+    ++count_;
+  }
+
+  std::size_t count_ = 0;
+  int size_ = 0;  // the only block
+  std::intptr_t address_ = 0;
+  std::vector<int> sizes_;  // the blocks, if there are several
+  std::vector<std::intptr_t> addresses_;
 };
 
 }}}  // namespace fanout::v0::detail
-
-#if !defined(FANOUT_SEPARATE_COMPILATION)
-#include <fanout/mpi/group/message_blocks.ipp>
-#endif

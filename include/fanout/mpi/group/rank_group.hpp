@@ -12,9 +12,8 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
-
-#include <mpi.h>
 
 #include <fanout/base/error.hpp>
 #include <fanout/base/separate_compilation.hpp>
@@ -22,60 +21,35 @@
 #include <fanout/mpi/group/fair_mutex.hpp>
 #include <fanout/mpi/group/growing_pause.hpp>
 #include <fanout/mpi/group/messages.hpp>
-#include <fanout/mpi/group/mpi_error.hpp>
 #include <fanout/mpi/group/rank_failures.hpp>
-#include <fanout/mpi/group/rank_lost.hpp>
+#include <fanout/mpi/group/rank_mail.hpp>
 #include <fanout/mpi/group/rank_timeouts.hpp>
 #include <fanout/mpi/group/rank_words.hpp>
-#include <fanout/mpi/group/thread_level.hpp>
-#include <fanout/mpi/group/timed_communicator.hpp>
 #include <fanout/mpi/group/timed_exchange.hpp>
-#include <fanout/mpi/group/ulfm.hpp>
 
 namespace fanout { inline namespace v0 { namespace detail {
 
-/// A duplicate of the user's communicator, and the exchanges that all ranks make together. So a failure of one rank
-/// becomes an exception on all of them, instead of a rank that waits for ever.
+/// The exchanges that all ranks make together. So a failure of one rank becomes an exception on all of them, instead of
+/// a rank that waits for ever. Borrows the mail.
 class RankGroup {
  public:
-  /// Duplicates the communicator: all its ranks must do this. `survives`: see RanksOptions; without effect if
-  /// check_survives() throws. Throws Error if MPI is not initialised, is finalised, or has too low a thread level.
-  /// Throws InvalidArgument for MPI_COMM_NULL and an intercommunicator. Throws MpiError.
-  FANOUT_INLINE explicit RankGroup(MPI_Comm of, bool survives = false);
-  /// Throws Error if a group cannot survive the loss of a rank. Apart from the constructor, so that all ranks have a
-  /// group by which they learn of it.
-  FANOUT_INLINE static void check_survives();
+  /// All ranks make it together. Throws on all if one of them has no memory for it.
+  FANOUT_INLINE explicit RankGroup(const RankMail& mail);
   RankGroup(const RankGroup&) = delete;
   RankGroup& operator=(const RankGroup&) = delete;
-  ~RankGroup() {
-    int finalized = 0;
-    if (is_kept_ || MPI_Finalized(&finalized) != MPI_SUCCESS || finalized != 0) return;
-    MPI_Comm_free(&all_);
-  }
+  ~RankGroup() = default;
 
-  /// The communicator is never freed: a late rank may still send messages, which another one would receive that gets
-  /// its place. All ranks do this, or none.
-  void keep() const noexcept { is_kept_ = true; }
+  const RankMail& mail() const noexcept { return mail_; }
+  int rank() const noexcept { return static_cast<int>(mail_.rank()); }
+  int size() const noexcept { return static_cast<int>(mail_.size()); }
 
   /// True if ranks were late in a step. Then no exchange follows: see Exchange.
   bool is_over() const noexcept { return is_over_; }
 
-  MPI_Comm get() const noexcept { return all_; }
-  int rank() const noexcept { return rank_; }
-  int size() const noexcept { return size_; }
-  const ThreadLevel& thread_level() const noexcept { return thread_level_; }
-
-  /// The largest tag of a message.
-  FANOUT_INLINE int largest_tag() const;
-
-  /// Held while a thread calls functions of MPI. Throws Error if MPI has been finalised, and if MPI allows only the
-  /// main thread, on another one.
+  /// Held while a thread uses the mail. Throws what RankMail::check_this_thread() throws.
   class Use {
    public:
-    explicit Use(const RankGroup& group) : alone_(group.mutex_) {
-      ThreadLevel::check_running();
-      group.thread_level_.check_this_thread();
-    }
+    explicit Use(const RankGroup& group) : alone_(group.mutex_) { group.mail_.check_this_thread(); }
 
    private:
     std::lock_guard<FairMutex> alone_;
@@ -104,7 +78,7 @@ class RankGroup {
    private:
     static inline std::atomic<std::size_t> count_{0};
   };
-  /// What Use holds, without its checks. The second one is not locked if another thread uses MPI.
+  /// What Use holds, without its checks. The second one is not locked if another thread uses the mail.
   std::unique_lock<FairMutex> lock() const { return std::unique_lock(mutex_); }
   std::unique_lock<FairMutex> lock_if_free() const { return std::unique_lock(mutex_, std::try_to_lock); }
 
@@ -114,15 +88,11 @@ class RankGroup {
   decltype(auto) guarded(const F& f) const {
     try {
       return f();
-    } catch (const mpi::MpiError& error) {
-      if (survives_ && (Ulfm::is_loss(error.code()) || Ulfm::is_revoked(all_))) throw mpi::RankLost(lost());
+    } catch (...) {
+      mail_.throw_if_lost();
       throw;
     }
   }
-
-  /// A group of the ranks that are left. All of them make it together, and waits for them. Throws Error if the group
-  /// does not survive.
-  RankGroup survivors() const { return RankGroup(*this, Shrunk{}); }
 
   using Words = RankWords;
 
@@ -175,30 +145,18 @@ class RankGroup {
   }
 
   /// `rank 1 on node7`.
-  std::string name_of(std::size_t rank) const { return "rank " + std::to_string(rank) + " on " + hosts_[rank].name; }
-  std::string name_of_this() const { return name_of(static_cast<std::size_t>(rank_)); }
+  std::string name_of(std::size_t rank) const { return mail_.name_of(rank); }
+  std::string name_of_this() const { return name_of(mail_.rank()); }
+
+  /// Called by the holder of an Exchange. Each rank gets `bytes` of each rank: `received` has room for those of all
+  /// ranks, first its own, then those of the next rank, and so on. Sends log2(size) messages, each to another rank.
+  /// Unlike MPI_Allgather, lets other threads use MPI while it waits. MPI_Iallgather is slower.
+  FANOUT_INLINE void all_gather(void* received, std::size_t bytes) const;
 
  private:
-  static constexpr int smallest_largest_tag = 32767;  // that MPI allows
   static constexpr int tests_before_yield = 100;
 
-  struct Host {
-    char name[64] = {};
-  };
-
-  struct Shrunk {};
-  FANOUT_INLINE RankGroup(const RankGroup& of, Shrunk);
-
-  /// Sets what belongs to a new communicator, which is a duplicate of `of`, or itself.
-  FANOUT_INLINE void prepare(MPI_Comm of);
-
   FANOUT_INLINE void check_goes_on() const;
-
-  /// Throws on all ranks if one of them has a failure. In place of agree(), which needs the memory of a group.
-  FANOUT_INLINE void all_have_memory(const std::exception_ptr& own) const;
-
-  /// The ranks that were lost. Which ones these are may become known here a little after the fact.
-  FANOUT_INLINE std::vector<std::size_t> lost() const;
 
   template <class Name>
   [[noreturn, gnu::cold, gnu::noinline]] void throw_mismatch(const Name& name) const {
@@ -215,8 +173,7 @@ class RankGroup {
     detail::throw_failures(words_, texts, own);
   }
 
-  /// Fills words_ with the words of all ranks. Sends log2(size) messages, each to another rank. MPI_Allgather would not
-  /// let other threads use MPI while it waits, and MPI_Iallgather is slower.
+  /// Fills words_ with the words of all ranks.
   FANOUT_INLINE void exchange_words(const Words& mine) const;
 
   /// Lets other threads use MPI while it calls `f`. The caller has a Use.
@@ -238,12 +195,11 @@ class RankGroup {
                       const std::exception_ptr& own) const {
     std::string failure;
     static_cast<void>(exception_of([&] { failure = text_of(own); }));  // without memory, it does not say why
-    if (timed_->run(mine, deadline, words_, failure, [this](const auto& wait) { resting(wait); })) return;
+    if (timed_.run(mine, deadline, words_, failure, [this](const auto& wait) { resting(wait); })) return;
     is_over_ = true;
     if (own != nullptr) std::rethrow_exception(own);
     throw_given_up(
-        timed_->given_up(), words_, static_cast<std::size_t>(rank_), [this](std::size_t i) { return name_of(i); },
-        name());
+        timed_.given_up(), words_, mail_.rank(), [this](std::size_t i) { return name_of(i); }, name());
   }
 
   /// Why this rank has failed, for the others; empty if it has not.
@@ -255,36 +211,27 @@ class RankGroup {
   /// them: `own`, unless it is null. Leaves words_ what they tell of failures.
   template <class Make>
   std::vector<std::string> exchange_texts(const Make& make, const std::exception_ptr& own) const {
-    const auto ranks = static_cast<std::size_t>(size_);
+    const std::size_t ranks = mail_.size();
     std::string mine;
     std::vector<std::string> texts;
-    std::vector<int> lengths;
-    std::vector<int> begins;
+    Messages messages(mail_);
     std::exception_ptr failure = exception_of([&] {
       mine = make();
       texts.resize(ranks);
-      lengths.resize(ranks);
-      begins.resize(ranks);
+      messages.reserve(2 * ranks);
     });
     exchange_memory(own, failure, mine.size());
-    int end = 0;
-    for (std::size_t i = 0; i < ranks; ++i) {
-      lengths[i] = static_cast<int>(words_[i].rows);
-      begins[i] = end;
-      end += lengths[i];
-    }
-    std::string all;
     failure = exception_of([&] {
-      all.resize(static_cast<std::size_t>(end));
       for (std::size_t i = 0; i < ranks; ++i) texts[i].resize(words_[i].rows);
     });
     exchange_memory(own, failure, mine.size());
-    check_mpi(MPI_Allgatherv(mine.data(), static_cast<int>(mine.size()), MPI_CHAR, all.data(), lengths.data(),
-                             begins.data(), MPI_CHAR, all_),
-              "MPI_Allgatherv");
-    for (std::size_t i = 0; i < ranks; ++i) {
-      all.copy(texts[i].data(), texts[i].size(), static_cast<std::size_t>(begins[i]));
+    for (std::size_t i = 1; i < ranks; ++i) {
+      const std::size_t from = (mail_.rank() + ranks - i) % ranks;
+      messages.receive(texts[from].data(), texts[from].size(), from, MessageTag::texts);
+      messages.send(mine.data(), mine.size(), (mail_.rank() + i) % ranks, MessageTag::texts);
     }
+    messages.wait();
+    texts[mail_.rank()] = std::move(mine);
     return texts;
   }
 
@@ -292,22 +239,15 @@ class RankGroup {
   FANOUT_INLINE void exchange_memory(const std::exception_ptr& own, const std::exception_ptr& failure,
                                      std::size_t length) const;
 
-  MPI_Comm all_ = MPI_COMM_NULL;
-  const ThreadLevel thread_level_;
-  mutable FairMutex own_mutex_;
-  int rank_ = 0;
-  int size_ = 1;
-  bool survives_ = false;
-  mutable bool is_kept_ = false;
+  const RankMail& mail_;
+  FairMutex& mutex_ = mail_.mutex();  // held while a thread uses the mail
+  mutable std::mutex exchanges_;      // held during an exchange; locked before mutex_
   mutable std::atomic<bool> is_over_{false};
-  std::vector<Host> hosts_;
-  FairMutex& mutex_ = thread_level_.mutex(own_mutex_);  // held while a thread uses MPI
-  mutable std::mutex exchanges_;                        // held during an exchange; locked before mutex_
-  mutable std::optional<TimedExchange> timed_;
   // Here, so that an exchange allocates nothing:
+  mutable TimedExchange timed_;
   mutable std::vector<Words> words_;     // of all ranks
   mutable std::vector<Words> received_;  // the same, beginning with this rank's
-  mutable std::optional<Messages> word_messages_;
+  mutable Messages gathered_;
 };
 
 }}}  // namespace fanout::v0::detail

@@ -13,12 +13,11 @@
 #include <string_view>
 #include <vector>
 
-#include <mpi.h>
-
 #include <fanout/base/duration.hpp>
 #include <fanout/base/separate_compilation.hpp>
 #include <fanout/collective/step_deadline.hpp>
 #include <fanout/mpi/group/growing_pause.hpp>
+#include <fanout/mpi/group/rank_mail.hpp>
 #include <fanout/mpi/group/rank_words.hpp>
 #include <fanout/sync/clock.hpp>
 
@@ -39,27 +38,24 @@ struct GivenUp {
 /// those that gave up. Votes need no deadline: each rank that has sent its words votes at its own deadline.
 ///
 /// No message is left when an exchange is complete. After one that was given up, none must follow. An exchange
-/// allocates nothing. Borrows the communicator, which is never freed, and on which nobody else uses the tag. One thread
-/// at a time may use it.
+/// allocates nothing. Borrows the mail, whose second channel nobody else uses. One thread at a time may use it.
 class TimedExchange {
  public:
-  FANOUT_INLINE TimedExchange(int rank, int size);
+  explicit TimedExchange(const RankMail& mail) noexcept : mail_(mail), own_(mail.rank()) {}
   TimedExchange(const TimedExchange&) = delete;
   TimedExchange& operator=(const TimedExchange&) = delete;
-  /// A late rank may still receive what was sent: MPI keeps the memory of messages of an exchange that was given up.
+  /// A late rank may still receive what was sent, and send what is received. So the memory of messages of an exchange
+  /// that was given up is never freed.
   ~TimedExchange() {
-    if (by_) static_cast<void>(sent_.release());
+    if (memory_ != nullptr && any_open()) static_cast<void>(memory_.release());
   }
 
-  /// Must come before run().
-  void open(MPI_Comm over, int tag) noexcept {
-    over_ = over;
-    tag_ = tag;
-  }
+  /// Allocates all that run() needs, and must come before it.
+  FANOUT_INLINE void prepare();
 
   /// Sets `all` to the words of all ranks, zero for those that have not come. Returns true if the exchange is complete,
   /// and false if it was given up. `failure` says why this rank has failed, and is sent along. `rest(wait)` calls
-  /// `wait()`, during which this uses no MPI. Throws MpiError.
+  /// `wait()`, during which this does not use the mail.
   template <class Rest>
   bool run(const RankWords& mine, const backend::StepDeadline& deadline, std::vector<RankWords>& all,
            std::string_view failure, const Rest& rest) {
@@ -90,6 +86,7 @@ class TimedExchange {
   /// is missing.
   struct Header {
     Kind kind = Kind::words;
+    std::uint64_t length = 0;  // of what follows
     RankWords words{};
     std::uint64_t by = 0;       // of a vote to give up: the rank that gave up first. The rest is set on this rank only.
     std::int64_t patience = 0;  // in nanoseconds
@@ -103,10 +100,15 @@ class TimedExchange {
     bool has_voted = false;
   };
 
-  struct Sent {
+  struct Arriving {
+    std::string bytes{};
+    RankMail::Ticket ticket{};
+  };
+  struct Memory {
     std::string words;
     std::string vote;
-    std::vector<MPI_Request> requests;  // first those of the words
+    std::vector<RankMail::Ticket> sent;  // first those of the words
+    std::vector<Arriving> arriving;      // of each rank
   };
 
   Peer& own() noexcept { return peers_[own_]; }
@@ -119,8 +121,8 @@ class TimedExchange {
 
   /// Takes in what has come.
   FANOUT_INLINE void receive();
-  /// Takes in one message. Returns false if there is none.
-  FANOUT_INLINE bool receive_from(std::size_t from);
+  /// Begins to receive a message.
+  FANOUT_INLINE void open(std::size_t from);
   FANOUT_INLINE void note(std::size_t from, const Header& header, std::string_view tail);
 
   /// Sends the vote of this rank if it can vote. `is_late`: its deadline is over.
@@ -128,18 +130,19 @@ class TimedExchange {
 
   FANOUT_INLINE bool has_ended();
 
-  static void begin(std::string& message, const Header& header) {
-    message.assign(reinterpret_cast<const char*>(&header), sizeof header);
+  bool any_open() const noexcept {
+    return std::any_of(memory_->sent.begin(), memory_->sent.end(), [](const auto& each) { return each.is_open; }) ||
+           std::any_of(memory_->arriving.begin(), memory_->arriving.end(),
+                       [](const Arriving& each) { return each.ticket.is_open; });
   }
-  /// `request`: the first of those for the message.
-  FANOUT_INLINE void send(const std::string& message, MPI_Request* request);
 
-  MPI_Comm over_ = MPI_COMM_NULL;
-  int tag_ = 0;
+  /// `message`: its memory. `sent`: the tickets of its copies.
+  FANOUT_INLINE void send(std::string& message, Header header, std::string_view tail, RankMail::Ticket* sent);
+
+  const RankMail& mail_;
   std::size_t own_;
   std::vector<Peer> peers_;
-  std::string arriving_;
-  std::unique_ptr<Sent> sent_;
+  std::unique_ptr<Memory> memory_;
   std::optional<std::size_t> by_;  // the rank that gave up first, if any has
   Duration patience_;              // of that rank
   std::string missing_;            // a bit for each rank

@@ -6,17 +6,17 @@
 #include <cstring>
 #include <type_traits>
 
-#include <fanout/mpi/group/mpi_error.hpp>
-
 namespace fanout { inline namespace v0 { namespace detail {
 
-TimedExchange::TimedExchange(int rank, int size)
-    : own_(static_cast<std::size_t>(rank)), peers_(static_cast<std::size_t>(size)), sent_(std::make_unique<Sent>()) {
+void TimedExchange::prepare() {
   static_assert(std::is_trivially_copyable_v<Header>);
-  sent_->words.reserve(sizeof(Header) + longest);
-  sent_->vote.reserve(sizeof(Header) + bytes_of_bits());
-  sent_->requests.assign(2 * (peers_.size() - 1), MPI_REQUEST_NULL);
-  arriving_.resize(sizeof(Header) + std::max(longest, bytes_of_bits()));
+  peers_.resize(mail_.size());
+  memory_ = std::make_unique<Memory>();
+  memory_->words.reserve(sizeof(Header) + longest);
+  memory_->vote.reserve(sizeof(Header) + bytes_of_bits());
+  memory_->sent.resize(2 * (peers_.size() - 1));
+  memory_->arriving.resize(peers_.size());
+  for (Arriving& each : memory_->arriving) each.bytes.resize(sizeof(Header) + std::max(longest, bytes_of_bits()));
   missing_.resize(bytes_of_bits());
   for (Peer& peer : peers_) peer.failure.reserve(longest);
 }
@@ -39,33 +39,28 @@ void TimedExchange::send_words(const RankWords& mine, std::string_view failure) 
   own().words = mine;
   own().failure.assign(failure, 0, longest);
   own().has_arrived = true;
-  begin(sent_->words, {.kind = Kind::words, .words = mine});
-  sent_->words += own().failure;
-  send(sent_->words, sent_->requests.data());
+  for (std::size_t from = 0; from < peers_.size(); ++from) {
+    if (from != own_) open(from);
+  }
+  send(memory_->words, {.kind = Kind::words, .words = mine}, own().failure, memory_->sent.data());
+}
+
+void TimedExchange::open(std::size_t from) {
+  Arriving& arriving = memory_->arriving[from];
+  arriving.ticket = mail_.receive({arriving.bytes.data(), arriving.bytes.size()},
+                                  {.rank = from, .tag = 0, .channel = RankMail::Channel::deadlines});
 }
 
 void TimedExchange::receive() {
   for (std::size_t from = 0; from < peers_.size(); ++from) {
-    // After its vote, a rank may have sent words of the next exchange.
-    while (from != own_ && !peers_[from].has_voted && receive_from(from)) {
+    Arriving& arriving = memory_->arriving[from];
+    while (from != own_ && !peers_[from].has_voted && mail_.test(arriving.ticket)) {
+      Header header;
+      std::memcpy(&header, arriving.bytes.data(), sizeof header);
+      note(from, header, std::string_view(arriving.bytes).substr(sizeof header, header.length));
+      if (!peers_[from].has_voted) open(from);  // after its vote, words of the next exchange follow
     }
   }
-}
-
-bool TimedExchange::receive_from(std::size_t from) {
-  const int source = static_cast<int>(from);
-  int is_there = 0;
-  MPI_Status status;
-  check_mpi(MPI_Iprobe(source, tag_, over_, &is_there, &status), "MPI_Iprobe");
-  if (is_there == 0) return false;
-  int length = 0;
-  check_mpi(MPI_Get_count(&status, MPI_BYTE, &length), "MPI_Get_count");
-  check_mpi(MPI_Recv(arriving_.data(), length, MPI_BYTE, source, tag_, over_, MPI_STATUS_IGNORE), "MPI_Recv");
-  Header header;
-  std::memcpy(&header, arriving_.data(), sizeof header);
-  note(from, header,
-       std::string_view(arriving_).substr(sizeof header, static_cast<std::size_t>(length) - sizeof header));
-  return true;
 }
 
 void TimedExchange::note(std::size_t from, const Header& header, std::string_view tail) {
@@ -102,27 +97,26 @@ void TimedExchange::vote(Duration patience, bool is_late) {
     return;
   }
   own().has_voted = true;
-  begin(sent_->vote, header);
-  if (by_ == own_) sent_->vote += missing_;
-  send(sent_->vote, sent_->requests.data() + (peers_.size() - 1));
+  send(memory_->vote, header, by_ == own_ ? std::string_view(missing_) : std::string_view(),
+       memory_->sent.data() + (peers_.size() - 1));
 }
 
 bool TimedExchange::has_ended() {
   if (by_) return own().has_voted && peers_[*by_].has_voted;  // and has said why
   if (!all_have(&Peer::has_voted)) return false;
-  int is_sent = 0;
-  check_mpi(
-      MPI_Testall(static_cast<int>(sent_->requests.size()), sent_->requests.data(), &is_sent, MPI_STATUSES_IGNORE),
-      "MPI_Testall");
-  return is_sent != 0;
+  for (RankMail::Ticket& each : memory_->sent) {
+    if (!mail_.test(each)) return false;
+  }
+  return true;
 }
 
-void TimedExchange::send(const std::string& message, MPI_Request* request) {
+void TimedExchange::send(std::string& message, Header header, std::string_view tail, RankMail::Ticket* sent) {
+  header.length = tail.size();
+  message.assign(reinterpret_cast<const char*>(&header), sizeof header);
+  message += tail;
   for (std::size_t i = 1; i < peers_.size(); ++i) {
-    const std::size_t to = (own_ + i) % peers_.size();
-    check_mpi(MPI_Isend(message.data(), static_cast<int>(message.size()), MPI_BYTE, static_cast<int>(to), tag_, over_,
-                        request++),
-              "MPI_Isend");
+    *sent++ = mail_.send({message.data(), message.size()},
+                         {.rank = (own_ + i) % peers_.size(), .tag = 0, .channel = RankMail::Channel::deadlines});
   }
 }
 

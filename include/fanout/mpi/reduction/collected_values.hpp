@@ -65,6 +65,20 @@ class CollectedValues final : public backend::RankedValues {
   std::uint64_t hash_ = backend::RankedStep::hash_of_nothing;
 };
 
+/// Values that a library combines in place of OrderedReduction.
+class TakenValues {
+ public:
+  TakenValues() = default;
+  TakenValues(const TakenValues&) = delete;
+  TakenValues& operator=(const TakenValues&) = delete;
+  virtual ~TakenValues() = default;
+
+  /// `counts`: false if this rank has no rows, but another rank has. Waits for all ranks.
+  virtual void run(bool counts) = 0;
+  /// Copies the results to where the values are. Call it after run().
+  virtual void finish() const = 0;
+};
+
 /// Text of values: `psum of float[3, 4] at output.x`.
 class DescribedValues final : public backend::RankedValues {
  public:

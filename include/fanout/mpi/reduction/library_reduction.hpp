@@ -9,7 +9,8 @@
 
 #include <fanout/base/separate_compilation.hpp>
 #include <fanout/collective/process_ranks.hpp>
-#include <fanout/mpi/group/rank_group.hpp>
+#include <fanout/mpi/group/mpi_mail.hpp>
+#include <fanout/mpi/reduction/collected_values.hpp>
 #include <fanout/mpi/reduction/mpi_numbers.hpp>
 #include <fanout/mpi/reduction/reduced_message.hpp>
 
@@ -17,7 +18,7 @@ namespace fanout { inline namespace v0 { namespace detail {
 
 /// Combines values of all ranks in place by MPI_Allreduce. The values are the same on all ranks but for their elements,
 /// and their memories.
-class LibraryReduction {
+class LibraryReduction final : public TakenValues {
  public:
   struct Limits {
     std::size_t numbers = std::size_t{1} << 30;       ///< in one call: MPI 3 counts in ints
@@ -29,25 +30,21 @@ class LibraryReduction {
 
   /// Sends nothing yet, but copies values into messages. With `takes_devices`, MPI takes device memory; a rank that may
   /// not count must send from host memory. Borrows the values' elements.
-  FANOUT_INLINE LibraryReduction(const RankGroup& group, std::vector<backend::RankedValue> values, bool takes_devices,
+  FANOUT_INLINE LibraryReduction(const MpiGroup& group, std::vector<backend::RankedValue> values, bool takes_devices,
                                  const Limits& limits);
-  LibraryReduction(const RankGroup& group, std::vector<backend::RankedValue> values, bool takes_devices)
+  LibraryReduction(const MpiGroup& group, std::vector<backend::RankedValue> values, bool takes_devices)
       : LibraryReduction(group, std::move(values), takes_devices, Limits()) {}
-  LibraryReduction(const LibraryReduction&) = delete;
-  LibraryReduction& operator=(const LibraryReduction&) = delete;
 
-  /// `counts`: false if this rank has no rows, but another rank has. Waits for all ranks. Throws MpiError.
-  FANOUT_INLINE void run(bool counts);
-
-  /// Copies the results to where the values are. Call it after run().
-  void finish() const {
+  /// Throws MpiError.
+  FANOUT_INLINE void run(bool counts) override;
+  void finish() const override {
     for (const ReducedMessage& message : messages_) message.finish();
   }
 
  private:
   FANOUT_INLINE void add(const backend::RankedValue& value);
 
-  const RankGroup& group_;
+  const MpiGroup& group_;
   std::vector<backend::RankedValue> values_;
   Limits limits_;
   std::vector<ReducedMessage> messages_;

@@ -7,7 +7,7 @@
 
 namespace fanout { inline namespace v0 { namespace detail {
 
-LibraryReduction::LibraryReduction(const RankGroup& group, std::vector<backend::RankedValue> values, bool takes_devices,
+LibraryReduction::LibraryReduction(const MpiGroup& group, std::vector<backend::RankedValue> values, bool takes_devices,
                                    const Limits& limits)
     : group_(group), values_(std::move(values)), limits_(limits) {
   for (const backend::RankedValue& value : values_) {

@@ -5,8 +5,6 @@
 
 #include <algorithm>
 
-#include <fanout/mpi/group/mpi_error.hpp>
-
 namespace fanout { inline namespace v0 { namespace detail {
 
 OrderedReduction::OrderedReduction(const RankGroup& group, std::span<const backend::RankedValue> values)
@@ -23,7 +21,7 @@ OrderedReduction::OrderedReduction(const RankGroup& group, std::span<const backe
   memory_ = Storage(backend::Memory{}, (is_whole_ ? ranks_ : slots * rooms) * room_);
   for (std::size_t i = 0; i < slots; ++i) {
     auto* const first = static_cast<std::byte*>(memory_.data()) + i * rooms * room_;
-    slots_.push_back({Messages(group_.get(), 2 * ranks_), first, first + ranks_ * room_});
+    slots_.push_back({Messages(group_.mail(), 2 * ranks_), first, first + ranks_ * room_});
   }
 }
 
@@ -43,14 +41,14 @@ void OrderedReduction::run(const std::vector<bool>& counts) {
 }
 
 std::exception_ptr OrderedReduction::run_whole(const std::vector<bool>& counts) {
-  auto* const rooms = static_cast<std::byte*>(memory_.data());
+  auto* const rooms = static_cast<std::byte*>(memory_.data());  // first that of this rank
   const ValueBlock block = blocks_.of(0, 0);
-  for (const ValuePart& part : block) std::memcpy(rooms + own_ * room_ + part.at, part.data, part.bytes());
-  check_mpi(MPI_Allgather(MPI_IN_PLACE, 0, MPI_DATATYPE_NULL, rooms, static_cast<int>(room_), MPI_BYTE, group_.get()),
-            "MPI_Allgather");
+  for (const ValuePart& part : block) std::memcpy(rooms + part.at, part.data, part.bytes());
+  group_.all_gather(rooms, room_);
   return RankGroup::exception_of([&] {
     for (const ValuePart& part : block) {
-      combine(part, counts, [&](std::size_t rank) { return rooms + rank * room_ + part.at; });
+      combine(part, counts,
+              [&](std::size_t rank) { return rooms + (rank + ranks_ - own_) % ranks_ * room_ + part.at; });
     }
   });
 }

@@ -7,10 +7,7 @@
 #include <mutex>
 #include <set>
 
-#include <mpi.h>
-
 #include <fanout/base/separate_compilation.hpp>
-#include <fanout/mpi/group/mpi_error.hpp>
 
 namespace fanout { inline namespace v0 { namespace detail {
 
@@ -63,13 +60,9 @@ class LaunchOrder {
   LaunchOrder(const LaunchOrder&) = delete;
   LaunchOrder& operator=(const LaunchOrder&) = delete;
 
-  /// That of this process. Throws MpiError at first use.
-  static LaunchOrder& of_process() {
-    static LaunchOrder order = [] {
-      int rank = 0;
-      check_mpi(MPI_Comm_rank(MPI_COMM_WORLD, &rank), "MPI_Comm_rank");
-      return LaunchOrder(static_cast<std::uint64_t>(rank));
-    }();
+  /// That of this process, whose number never changes.
+  static LaunchOrder& of_process(std::uint64_t number) {
+    static LaunchOrder order(number);
     return order;
   }
 

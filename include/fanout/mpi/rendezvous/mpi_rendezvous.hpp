@@ -36,11 +36,12 @@
 
 namespace fanout { inline namespace v0 { namespace detail {
 
-/// The rendezvous of the shards of one call over MPI. Each shard sends messages from its own thread. Shards of one
-/// process send messages to each other, too. First a shard sends a note of its calls to each rank that they need: 512
-/// bytes. So calls that do not fit are named on all ranks, and arrays travel only if they fit. Calls that the devices
-/// run then need a turn (LaunchOrder), for which one note more travels between each two processes. Ranks that wait
-/// yield. At the deadline of the call they throw RanksLate. If the group is over, the destructor waits for nobody.
+/// The rendezvous of the shards of one call over the mail of ranks. Each shard sends messages from its own thread.
+/// Shards of one process send messages to each other, too. First a shard sends a note of its calls to each rank that
+/// they need: 512 bytes. So calls that do not fit are named on all ranks, and arrays travel only if they fit. Calls
+/// that the devices run then need a turn (LaunchOrder), for which one note more travels between each two processes.
+/// Ranks that wait yield. At the deadline of the call they throw RanksLate. If the group is over, the destructor waits
+/// for nobody.
 class MpiRendezvous final : public backend::ProcessRendezvous {
  public:
   /// `shards`: of each process. `tags`: where it draws its own, as all processes do. Throws Error if MPI has too few
@@ -55,7 +56,7 @@ class MpiRendezvous final : public backend::ProcessRendezvous {
   void cancel() noexcept { state_.reset(); }
 
   void wait_until(detail::Clock::Time deadline) noexcept override { deadline_.at = deadline; }
-  bool allows_any_thread() const noexcept override { return group_.thread_level().allows_any_thread(); }
+  bool allows_any_thread() const noexcept override { return group_.mail().allows_any_thread(); }
 
   FANOUT_INLINE void run_direct_by(backend::TransportRanks& direct) override;
 

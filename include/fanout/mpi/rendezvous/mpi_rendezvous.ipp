@@ -14,7 +14,7 @@ MpiRendezvous::MpiRendezvous(const RankGroup& group, const std::vector<std::size
                              const backend::StepDeadline& deadline)
     : group_(group),
       deadline_(deadline),
-      state_(std::make_unique<RendezvousState>(group.get(), RendezvousPlaces(shards, tags, group.largest_tag()),
+      state_(std::make_unique<RendezvousState>(group.mail(), RendezvousPlaces(shards, tags, group.mail().largest_tag()),
                                                static_cast<std::size_t>(group.rank()))) {}
 
 MpiRendezvous::~MpiRendezvous() {
@@ -32,14 +32,14 @@ void MpiRendezvous::run_direct_by(backend::TransportRanks& direct) {
   {
     const RankGroup::Use use(group_);
     state_->releases =
-        std::make_unique<ReleaseMail>(group_.get(), state_->places, static_cast<std::size_t>(group_.rank()));
+        std::make_unique<ReleaseMail>(group_.mail(), state_->places, static_cast<std::size_t>(group_.rank()));
   }
   direct.look_also({.at = [](void* own) noexcept { static_cast<MpiRendezvous*>(own)->look(); }, .of = this});
 }
 
 void MpiRendezvous::leave(std::size_t rank, const std::exception_ptr& why) noexcept {
   RendezvousState::Own& own = state_->of(rank);
-  if (!group_.thread_level().allows_this_thread() || own.gone.exchange(true)) return;  // the destructor may be allowed
+  if (!group_.mail().allows_this_thread() || own.gone.exchange(true)) return;  // the destructor may be allowed
   try {  // allocates nothing: the others wait for the note
     const RankGroup::Use use(group_);
     // A shard may have caught what ended its calls. Others may wait for the arrays of these.
@@ -88,7 +88,7 @@ void MpiRendezvous::meet_others(std::size_t rank, backend::Collective* calls, st
   RendezvousState::Own& own = state_->of(rank);
   const InUse inside(own, rank);
   if (own.failure != nullptr) std::rethrow_exception(own.failure);
-  RendezvousCalls mine(group_.get(), state_->places, own.mail, launches_, rank, calls, count);
+  RendezvousCalls mine(group_.mail(), state_->places, own.mail, launches_, rank, calls, count);
   std::exception_ptr late;
   try {
     late = wait(own, mine, help);
@@ -198,7 +198,7 @@ RendezvousVerdict MpiRendezvous::verdict_of_release(const ReleaseMail::Reason& w
 }
 
 void MpiRendezvous::look() noexcept {
-  if (!group_.thread_level().allows_this_thread()) return;
+  if (!group_.mail().allows_this_thread()) return;
   try {
     const std::unique_lock use = group_.lock_if_free();  // another exchange may take long
     if (use) look_for_releases();
@@ -226,7 +226,7 @@ void MpiRendezvous::release_all(const ReleaseMail::Reason& why) {
 void MpiRendezvous::wait_for_all() {
   if (state_ == nullptr) return;
   if (group_.is_over()) {
-    group_.keep();
+    group_.mail().keep();
     return abandon();
   }
   for (const GrowingPause pause;; pause(Clock::never)) {

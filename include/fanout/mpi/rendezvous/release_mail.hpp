@@ -7,9 +7,8 @@
 #include <cstdint>
 #include <vector>
 
-#include <mpi.h>
-
 #include <fanout/base/separate_compilation.hpp>
+#include <fanout/mpi/group/rank_mail.hpp>
 #include <fanout/mpi/rendezvous/rendezvous_places.hpp>
 
 namespace fanout { inline namespace v0 { namespace detail {
@@ -31,7 +30,7 @@ class ReleaseMail {
   static Reason reason_of(std::uint64_t word) noexcept { return {.culprit = (word >> 1) - 1, .late = (word & 1) != 0}; }
 
   /// Begins to receive.
-  FANOUT_INLINE ReleaseMail(MPI_Comm over, const RendezvousPlaces& places, std::size_t process);
+  FANOUT_INLINE ReleaseMail(const RankMail& mail, const RendezvousPlaces& places, std::size_t process);
 
   /// Sends this process's word. A second call does nothing.
   FANOUT_INLINE void send(std::uint64_t word);
@@ -45,13 +44,18 @@ class ReleaseMail {
  private:
   std::size_t missing() const noexcept { return others_.size() - received_; }
 
-  MPI_Comm over_;
+  /// Another process.
+  struct Other {
+    std::size_t process;
+    std::uint64_t word = 0;
+    bool has_come = false;
+    RankMail::Ticket receives{};
+    RankMail::Ticket sends{};
+  };
+
+  const RankMail& mail_;
   int tag_ = 0;
-  std::vector<int> others_;
-  std::vector<std::uint64_t> words_;  // of the others
-  std::vector<MPI_Request> receives_;
-  std::vector<MPI_Request> sends_;
-  std::vector<int> arrived_;
+  std::vector<Other> others_;
   std::size_t received_ = 0;
   std::uint64_t word_ = 0;
   std::uint64_t heard_ = 0;

@@ -4,6 +4,7 @@
 #include <fanout/base/requirements.hpp>
 
 #include <cstddef>
+#include <cstdint>
 #include <deque>
 #include <memory>
 #include <optional>
@@ -11,8 +12,6 @@
 #include <string>
 #include <utility>
 #include <vector>
-
-#include <mpi.h>
 
 #include <fanout/base/error.hpp>
 #include <fanout/base/separate_compilation.hpp>
@@ -22,6 +21,7 @@
 #include <fanout/collective/rendezvous_rank.hpp>
 #include <fanout/mpi/group/message_blocks.hpp>
 #include <fanout/mpi/group/messages.hpp>
+#include <fanout/mpi/group/rank_mail.hpp>
 #include <fanout/mpi/rendezvous/collective_exchange.hpp>
 #include <fanout/mpi/rendezvous/launches.hpp>
 #include <fanout/mpi/rendezvous/rendezvous_mail.hpp>
@@ -37,8 +37,8 @@ class RendezvousCalls {
  public:
   using Note = RendezvousNote;
 
-  FANOUT_INLINE RendezvousCalls(MPI_Comm over, const RendezvousPlaces& places, RendezvousMail& mail, Launches& launches,
-                                std::size_t rank, backend::Collective* calls, std::size_t count);
+  FANOUT_INLINE RendezvousCalls(const RankMail& over, const RendezvousPlaces& places, RendezvousMail& mail,
+                                Launches& launches, std::size_t rank, backend::Collective* calls, std::size_t count);
 
   /// Sends the notes of all calls.
   FANOUT_INLINE void announce();
@@ -89,7 +89,7 @@ class RendezvousCalls {
   };
 
   struct Call {
-    Call(MPI_Comm over, Kind kind, const std::vector<backend::Collective*>& made)
+    Call(const RankMail& over, Kind kind, const std::vector<backend::Collective*>& made)
         : note(Note::of(kind, made)), other(made.front()->root), messages(over) {
       for (backend::Collective* const each : made) (each->direct ? direct : calls).push_back(each);
     }
@@ -174,6 +174,7 @@ class RendezvousCalls {
 
   FANOUT_INLINE void judge_mutual(const Call& call, std::size_t other);
 
+  const std::uint64_t process_;  // see LaunchOrder
   const RendezvousPlaces& places_;
   RendezvousMail& mail_;
   Launches& launches_;

@@ -12,9 +12,9 @@
 
 namespace fanout { inline namespace v0 { namespace detail {
 
-RendezvousCalls::RendezvousCalls(MPI_Comm over, const RendezvousPlaces& places, RendezvousMail& mail,
+RendezvousCalls::RendezvousCalls(const RankMail& over, const RendezvousPlaces& places, RendezvousMail& mail,
                                  Launches& launches, std::size_t rank, backend::Collective* calls, std::size_t count)
-    : places_(places), mail_(mail), launches_(launches), rank_(rank) {
+    : process_(over.process()), places_(places), mail_(mail), launches_(launches), rank_(rank) {
   std::vector<backend::Collective*> of_all;
   for (std::size_t i = 0; i < count; ++i) {
     if (calls[i].is_between_two()) {
@@ -156,7 +156,7 @@ void RendezvousCalls::match(Call& call) {
 void RendezvousCalls::advance_launch(Call& call) {
   Launch& launch = *call.launch;
   if (launch.state.load() == Launch::State::gathers && launch.missing.empty() && launch.leader == rank_) {
-    launch.place.emplace(LaunchOrder::of_process());
+    launch.place.emplace(LaunchOrder::of_process(process_));
     Note turn{.kind = Kind::turn, .turn = launch.place->turn(), .turn_of = call.note.kind};
     for (const std::size_t other : launch.others) mail_.send(turn, other);
     launch.state.store(Launch::State::proposed);

@@ -9,17 +9,15 @@
 #include <optional>
 #include <vector>
 
-#include <mpi.h>
-
 #include <fanout/base/separate_compilation.hpp>
-#include <fanout/mpi/group/mpi_error.hpp>
+#include <fanout/mpi/group/rank_mail.hpp>
 #include <fanout/mpi/rendezvous/rendezvous_note.hpp>
 #include <fanout/mpi/rendezvous/rendezvous_places.hpp>
 
 namespace fanout { inline namespace v0 { namespace detail {
 
 /// The notes between one rank of an MpiRendezvous and all ranks, also itself. The caller of each function may use MPI.
-/// Borrows the communicator and the places.
+/// Borrows the mail of all ranks and the places.
 ///
 /// A rank without memory can leave: all other functions than the constructor and send() allocate nothing, or go on
 /// without. If poll() has no memory for a note, has_lost_notes() is true, and the rank can only leave.
@@ -27,7 +25,7 @@ class RendezvousMail {
  public:
   using Note = RendezvousNote;
 
-  FANOUT_INLINE RendezvousMail(MPI_Comm over, const RendezvousPlaces& places, std::size_t rank);
+  FANOUT_INLINE RendezvousMail(const RankMail& mail, const RendezvousPlaces& places, std::size_t rank);
 
   /// Begins to receive. A second call does nothing.
   void open() {
@@ -80,10 +78,12 @@ class RendezvousMail {
     std::deque<Turn> turns;
     std::size_t missing = 0;  // notes that belong to the latest one
     std::optional<Note> left;
+    RankMail::Ticket receives;
+    RankMail::Ticket farewell;  // to this rank
   };
   struct Sent {
     Note note;
-    MPI_Request request;
+    RankMail::Ticket ticket;
   };
 
   int tag(std::size_t from, std::size_t to) const noexcept {
@@ -91,28 +91,27 @@ class RendezvousMail {
   }
 
   void receive(std::size_t from) {
-    check_mpi(MPI_Irecv(&boxes_[from].arriving, sizeof(Note), MPI_BYTE, static_cast<int>(places_.process(from)),
-                        tag(from, rank_), over_, &receives_[from]),
-              "MPI_Irecv");
+    boxes_[from].receives =
+        mail_.receive({&boxes_[from].arriving, sizeof(Note)}, {.rank = places_.process(from), .tag = tag(from, rank_)});
+  }
+  RankMail::Ticket post(const Note& note, std::size_t to) {
+    return mail_.send({&note, sizeof(Note)}, {.rank = places_.process(to), .tag = tag(rank_, to)});
   }
 
   FANOUT_INLINE void take_in(std::size_t from);
 
   FANOUT_INLINE void keep(Box& box) noexcept;
 
-  MPI_Comm over_;
+  const RankMail& mail_;
   const RendezvousPlaces& places_;
   std::size_t rank_;
   std::vector<Box> boxes_;  // by sender
-  std::vector<MPI_Request> receives_;
-  std::vector<int> arrived_;
-  std::deque<Sent> sent_;  // a note must stay where it is until it has been sent
+  std::deque<Sent> sent_;   // a note must stay where it is until it has been sent
   Note farewell_;
-  std::vector<MPI_Request> farewells_;  // one for each rank
-  std::size_t left_ = 0;                // number of ranks that have left
+  std::size_t left_ = 0;  // number of ranks that have left
   bool is_open_ = false;
   bool has_left_ = false;    // this rank
-  bool knows_left_ = false;  // farewells_ have been sent
+  bool knows_left_ = false;  // the last notes have been sent
   bool has_lost_notes_ = false;
 };
 

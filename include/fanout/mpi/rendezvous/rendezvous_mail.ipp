@@ -8,51 +8,30 @@
 
 namespace fanout { inline namespace v0 { namespace detail {
 
-RendezvousMail::RendezvousMail(MPI_Comm over, const RendezvousPlaces& places, std::size_t rank)
-    : over_(over),
-      places_(places),
-      rank_(rank),
-      boxes_(places.size()),
-      receives_(places.size(), MPI_REQUEST_NULL),
-      arrived_(places.size()),
-      farewells_(places.size(), MPI_REQUEST_NULL) {}
+RendezvousMail::RendezvousMail(const RankMail& mail, const RendezvousPlaces& places, std::size_t rank)
+    : mail_(mail), places_(places), rank_(rank), boxes_(places.size()) {}
 
 void RendezvousMail::send(const Note& note, std::size_t to) {
-  Sent& sent = sent_.emplace_back(Sent{note, MPI_REQUEST_NULL});
-  check_mpi(MPI_Isend(&sent.note, sizeof(Note), MPI_BYTE, static_cast<int>(places_.process(to)), tag(rank_, to), over_,
-                      &sent.request),
-            "MPI_Isend");
+  Sent& sent = sent_.emplace_back(Sent{note, {}});
+  sent.ticket = post(sent.note, to);
 }
 
 void RendezvousMail::leave(const Note& note) {
   farewell_ = note;
   has_left_ = true;
-  for (std::size_t to = 0; to < boxes_.size(); ++to) {
-    check_mpi(MPI_Isend(&farewell_, sizeof(Note), MPI_BYTE, static_cast<int>(places_.process(to)), tag(rank_, to),
-                        over_, &farewells_[to]),
-              "MPI_Isend");
-  }
+  for (std::size_t to = 0; to < boxes_.size(); ++to) boxes_[to].farewell = post(farewell_, to);
 }
 
 void RendezvousMail::poll() {
-  if (is_open_ && left_ < boxes_.size()) {
-    int count = 0;
-    check_mpi(MPI_Testsome(static_cast<int>(receives_.size()), receives_.data(), &count, arrived_.data(),
-                           MPI_STATUSES_IGNORE),
-              "MPI_Testsome");
-    for (int i = 0; i < count; ++i) take_in(static_cast<std::size_t>(arrived_[static_cast<std::size_t>(i)]));
+  for (std::size_t from = 0; is_open_ && from < boxes_.size(); ++from) {
+    if (!boxes_[from].left && mail_.test(boxes_[from].receives)) take_in(from);
   }
-  while (!sent_.empty()) {
-    int done = 0;
-    check_mpi(MPI_Test(&sent_.front().request, &done, MPI_STATUS_IGNORE), "MPI_Test");
-    if (done == 0) break;
-    sent_.pop_front();
-  }
+  while (!sent_.empty() && mail_.test(sent_.front().ticket)) sent_.pop_front();
   if (!has_left_ || knows_left_) return;
-  int done = 0;
-  check_mpi(MPI_Testall(static_cast<int>(farewells_.size()), farewells_.data(), &done, MPI_STATUSES_IGNORE),
-            "MPI_Testall");
-  knows_left_ = done != 0;
+  for (Box& box : boxes_) {
+    if (!mail_.test(box.farewell)) return;
+  }
+  knows_left_ = true;
 }
 
 const RendezvousMail::Note* RendezvousMail::next(std::size_t from, Note::Kind kind) const noexcept {

@@ -11,8 +11,6 @@
 #include <utility>
 #include <vector>
 
-#include <mpi.h>
-
 #include <fanout/base/separate_compilation.hpp>
 #include <fanout/collective/rendezvous_rank.hpp>
 #include <fanout/mpi/rendezvous/release_mail.hpp>
@@ -22,11 +20,11 @@
 
 namespace fanout { inline namespace v0 { namespace detail {
 
-/// The messages of an MpiRendezvous: MPI may write into this until all ranks have left.
+/// The messages of an MpiRendezvous: the mail may write into this until all ranks have left.
 struct RendezvousState {
   /// A rank of this process.
   struct Own {
-    Own(MPI_Comm over, const RendezvousPlaces& places, std::size_t rank) : mail(over, places, rank) {}
+    Own(const RankMail& over, const RendezvousPlaces& places, std::size_t rank) : mail(over, places, rank) {}
 
     RendezvousMail mail;
     std::exception_ptr failure;  // what ended its calls, and ends all later ones
@@ -34,7 +32,7 @@ struct RendezvousState {
     std::atomic<bool> gone{false};
   };
 
-  RendezvousState(MPI_Comm over, RendezvousPlaces with, std::size_t process)
+  RendezvousState(const RankMail& over, RendezvousPlaces with, std::size_t process)
       : places(std::move(with)), here(places.ranks_of(process)) {
     for (const std::size_t rank : here) own.emplace_back(over, places, rank);
   }

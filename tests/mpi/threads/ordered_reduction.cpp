@@ -2,7 +2,6 @@
 #include <fanout/mpi/reduction/ordered_reduction.hpp>
 
 #include <doctest/doctest.h>
-#include <mpi.h>
 
 #include <cstddef>
 #include <cstdint>
@@ -10,6 +9,7 @@
 #include <vector>
 
 #include <fanout/base/error.hpp>
+#include <mpi/threads/thread_mail.hpp>
 #include <support/message_of.hpp>
 
 // Values of many sizes are combined in the order of the ranks, by a fold that depends on that order.
@@ -77,50 +77,71 @@ void check_combines(const RankGroup& group, const std::vector<Size>& sizes, cons
   CHECK(wrong == 0);
 }
 
+/// Calls `f(group, all)` on ranks that exchange values, where `all` is true for each rank.
+template <class F>
+void exchange_on(std::size_t ranks, const F& f) {
+  fanout_test::on_ranks(ranks, [&] {
+    const fanout_test::ThreadGroup ranks_here;
+    const RankGroup::Exchange exchange(ranks_here.group);
+    f(ranks_here.group, std::vector<bool>(ranks, true));
+  });
+}
+
 }  // namespace
 
 TEST_CASE("values of any size are combined in the order of the ranks") {
-  const RankGroup group(MPI_COMM_WORLD);
-  const RankGroup::Exchange exchange(group);
-  const std::vector<bool> all(static_cast<std::size_t>(group.size()), true);
-  check_combines(group, {}, all);
-  check_combines(group, {{&fold<8>, 0}}, all);
-  check_combines(group, {{&fold<8>, 1}}, all);
-  for (const std::size_t count : {126U, 127U, 128U, 129U})
-    check_combines(group, {{&fold<1>, 3}, {&fold<8>, count}}, all);
-  check_combines(
-      group, {{&fold<4>, 300'003}, {&fold<8>, 1}, {&fold<1>, 3}, {&fold<4>, 0}, {&fold<24>, 77}, {&fold<2>, 5}}, all);
-  check_combines(group, {{&fold<(1 << 18) + 8>, 5}, {&fold<1>, 1}}, all);  // elements larger than a slice
-  std::vector<Size> many;
-  for (std::size_t i = 0; i < 600; ++i) many.push_back({i % 3 == 0 ? &fold<8> : &fold<4>, i % 300});
-  check_combines(group, many, all);
+  for (const std::size_t ranks : {1U, 2U, 3U, 4U, 8U}) {
+    exchange_on(ranks, [ranks](const RankGroup& group, [[maybe_unused]] const std::vector<bool>& all) {
+      check_combines(group, {}, all);
+      check_combines(group, {{&fold<8>, 0}}, all);
+      check_combines(group, {{&fold<8>, 1}}, all);
+      for (const std::size_t count : {126U, 127U, 128U, 129U})
+        check_combines(group, {{&fold<1>, 3}, {&fold<8>, count}}, all);
+      check_combines(group,
+                     {{&fold<4>, ranks <= 2 ? 300'003U : 10'003U},
+                      {&fold<8>, 1},
+                      {&fold<1>, 3},
+                      {&fold<4>, 0},
+                      {&fold<24>, 77},
+                      {&fold<2>, 5}},
+                     all);
+      check_combines(group, {{&fold<(1 << 14) + 8>, 5}, {&fold<1>, 1}}, all);  // elements larger than a slice
+      std::vector<Size> many;
+      for (std::size_t i = 0; i < 600; ++i) many.push_back({i % 3 == 0 ? &fold<8> : &fold<4>, i % 300});
+      check_combines(group, many, all);
+    });
+  }
 }
 
 TEST_CASE("ranks that do not count are left out, but for values that always count") {
-  const RankGroup group(MPI_COMM_WORLD);
-  const RankGroup::Exchange exchange(group);
-  for (std::size_t only = 0; only < static_cast<std::size_t>(group.size()); ++only) {
-    std::vector<bool> counts(static_cast<std::size_t>(group.size()), false);
-    counts[only] = true;
-    check_combines(group, {{&fold<8>, 1000}, {&fold<4, true>, 77}, {&fold<1>, 1}}, counts);
+  for (const std::size_t ranks : {1U, 2U, 3U, 4U, 8U}) {
+    exchange_on(ranks, [](const RankGroup& group, [[maybe_unused]] const std::vector<bool>& all) {
+      for (std::size_t only = 0; only < all.size(); ++only) {
+        std::vector<bool> counts(all.size(), false);
+        counts[only] = true;
+        check_combines(group, {{&fold<8>, 1000}, {&fold<4, true>, 77}, {&fold<1>, 1}}, counts);
+      }
+    });
   }
 }
 
 TEST_CASE("a rank that cannot combine its slice throws its own exception, and the others an Error that names it") {
-  const RankGroup group(MPI_COMM_WORLD);
-  const RankGroup::Exchange exchange(group);
-  constexpr RankFold throws{.name = nullptr,
-                            .element_size = 8,
-                            .counts_empty = false,
-                            .may_throw = true,
-                            .combine = [](void*, const RankElements& from, std::size_t) {
-                              if (*static_cast<const std::uint64_t*>(from[0]) == 0) throw fanout::Error("no sum");
-                            }};
-  std::vector<std::uint64_t> numbers(1000, 1);
-  numbers[0] = 0;  // in the slice of rank 0
-  const std::vector<RankedValue> values{{.fold = &throws, .data = numbers.data(), .count = numbers.size()}};
-  const std::vector<bool> all(static_cast<std::size_t>(group.size()), true);
-  const std::string text = fanout_test::message_of<fanout::Error>([&] { OrderedReduction(group, values).run(all); });
-  CHECK((text == "no sum") == (group.rank() == 0));
-  CHECK(text.find("no sum") != std::string::npos);
+  for (const std::size_t ranks : {1U, 2U, 3U, 4U, 8U}) {
+    exchange_on(ranks, [](const RankGroup& group, [[maybe_unused]] const std::vector<bool>& all) {
+      constexpr RankFold throws{.name = nullptr,
+                                .element_size = 8,
+                                .counts_empty = false,
+                                .may_throw = true,
+                                .combine = [](void*, const RankElements& from, std::size_t) {
+                                  if (*static_cast<const std::uint64_t*>(from[0]) == 0) throw fanout::Error("no sum");
+                                }};
+      std::vector<std::uint64_t> numbers(1000, 1);
+      numbers[0] = 0;  // in the slice of rank 0
+      const std::vector<RankedValue> values{{.fold = &throws, .data = numbers.data(), .count = numbers.size()}};
+      const std::string text =
+          fanout_test::message_of<fanout::Error>([&] { OrderedReduction(group, values).run(all); });
+      CHECK((text == "no sum") == (group.rank() == 0));
+      CHECK(text.find("no sum") != std::string::npos);
+    });
+  }
 }
