@@ -26,7 +26,7 @@ Plan CheckedOptions::plan(const CountRows& count, bool on_all) const {
 Plan CheckedOptions::plan_otherwise(std::size_t rows) const {
   Plan plan = options.split.observes() ? ((*measured).*measure_part()->plan)(rows, device_count)
                                        : options.split(rows, device_count);
-  check_plan(plan, rows, device_count);
+  options.split.check(plan, rows, device_count);
   return settings.recovery == nullptr ? plan : settings.without_left_out(plan);
 }
 
@@ -57,7 +57,7 @@ CheckedOptions::CheckedOptions(Options&& with, const DeviceTable& devices, CallS
 CheckedOptions::~CheckedOptions() = default;
 
 CallSettings CheckedOptions::check(const DeviceTable& devices, CallStatistics& times) const {
-  check_plan(options.split(0, device_count), 0, device_count);
+  if (!options.split.is_even()) options.split.check(options.split(0, device_count), 0, device_count);
   const backend::Memory target = find_target(devices);
   if (options.retry.times < 0) {
     throw InvalidArgument(explain({.what = "a negative number of tries", .where = "Options::retry"}));

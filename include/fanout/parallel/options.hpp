@@ -22,6 +22,7 @@
 #include <fanout/measure/progress.hpp>
 #include <fanout/parallel/manual_seed.hpp>
 #include <fanout/plan/any_split.hpp>
+#include <fanout/plan/plan.hpp>
 #include <fanout/sync/atomic.hpp>
 
 namespace fanout { inline namespace v0 {
@@ -45,6 +46,12 @@ class SplitOption : public AnySplit {
     constexpr bool is_unknown = std::same_as<Policy, AnySplit>;
     if constexpr (ObservesCalls<Policy> || is_unknown) measures_ = &MeasurePart::table;
     if constexpr (!plans_are_ordinary<Policy>) deals_ = &DealPart::table;
+    if constexpr (!std::same_as<Policy, EvenSplit>) check_ = &check_plan;
+  }
+
+  /// Throws InvalidArgument if the policy has made no valid plan. The plans of EvenSplit need no check.
+  void check(const Plan& plan, std::size_t rows, std::size_t devices) const {
+    if (check_ != nullptr) check_(plan, rows, devices);
   }
 
   const MeasurePart* measures() const noexcept { return measures_; }
@@ -53,6 +60,7 @@ class SplitOption : public AnySplit {
  private:
   const MeasurePart* measures_ = nullptr;
   const DealPart* deals_ = nullptr;
+  void (*check_)(const Plan& plan, std::size_t rows, std::size_t devices) = nullptr;
 };
 
 }  // namespace detail

@@ -43,11 +43,13 @@ bool pinning_allowed() {
 
 /// Reads the next line. Returns false at the end of the file.
 inline bool read_line(std::FILE* file, std::string& line) {
-  line.clear();
-  int c = std::fgetc(file);
-  if (c == EOF) return false;
-  for (; c != EOF && c != '\n'; c = std::fgetc(file)) line += static_cast<char>(c);
-  return true;
+  char* text = nullptr;
+  std::size_t room = 0;
+  const ssize_t read = ::getline(&text, &room, file);
+  const auto length = static_cast<std::size_t>(read > 0 ? read : 0);
+  line.assign(text, length != 0 && text[length - 1] == '\n' ? length - 1 : length);
+  std::free(text);
+  return length != 0;
 }
 
 std::string first_line(const std::string& path) {
@@ -59,29 +61,43 @@ std::string first_line(const std::string& path) {
   return line;
 }
 
+/// Reads the numbers at the begin of a file. Returns how many there are, at most two.
+[[gnu::cold, gnu::noinline]] inline int numbers_in(std::string_view folder, const char* name, double& first,
+                                                   double& second) {
+  const std::string path = Text() << folder << name;
+  std::FILE* file = std::fopen(path.c_str(), "re");
+  if (file == nullptr) return 0;
+  const int count = std::fscanf(file, "%lf %lf", &first, &second);
+  std::fclose(file);
+  return count;
+}
+
 /// The cores for the quota of a control group: microseconds of run time in each period, rounded up, since a part of a
 /// core counts as one. 0: no limit.
-inline std::size_t cores_of_group(const std::string& folder, bool v2) {
-  const auto value = [&folder](const char* file) { return first_line(Text() << folder << file); };
-  std::string quota = value(v2 ? "/cpu.max" : "/cpu.cfs_quota_us");
-  if (!v2) quota = Text() << quota << ' ' << value("/cpu.cfs_period_us");
+inline std::size_t cores_of_group(std::string_view folder, bool v2) {
   double run = 0;
   double period = 0;
-  if (std::sscanf(quota.c_str(), "%lf %lf", &run, &period) != 2) return 0;  // "max 100000", say
+  if (v2) {
+    if (numbers_in(folder, "/cpu.max", run, period) != 2) return 0;  // "max 100000", say
+  } else {
+    double none = 0;
+    if (numbers_in(folder, "/cpu.cfs_quota_us", run, none) != 1) return 0;
+    if (numbers_in(folder, "/cpu.cfs_period_us", period, none) != 1) return 0;
+  }
   if (!(run > 0) || !(period > 0) || run / period > 1e6) return 0;
   const auto whole = static_cast<std::size_t>(run / period);
   return static_cast<double>(whole) * period < run ? whole + 1 : whole;
 }
 
 /// The tightest limit of a group and of those around it.
-inline std::size_t cores_of_groups(const std::string& mount, std::string path, bool v2) {
+inline std::size_t cores_of_groups(std::string_view mount, std::string_view path, bool v2) {
   std::size_t cores = 0;
   while (true) {
-    if (path.ends_with('/')) path.pop_back();
+    if (path.ends_with('/')) path.remove_suffix(1);
     cores = tighter(cores, cores_of_group(Text() << mount << path, v2));
     if (path.empty()) return cores;
     const std::size_t last = path.rfind('/');
-    path.resize(last == std::string::npos ? 0 : last);
+    path = path.substr(0, last == std::string_view::npos ? 0 : last);
   }
 }
 
@@ -98,8 +114,8 @@ std::size_t quota_cores(const std::string& root) {
     const bool v2 = second == first + 1;
     line[first] = line[second] = ',';
     if (!v2 && std::string_view(line).substr(first, second + 1 - first).find(",cpu,") == std::string::npos) continue;
-    cores = tighter(cores, cores_of_groups(Text() << root << (v2 ? "/sys/fs/cgroup" : "/sys/fs/cgroup/cpu"),
-                                           line.substr(second + 1), v2));
+    const Text mount = Text() << root << (v2 ? "/sys/fs/cgroup" : "/sys/fs/cgroup/cpu");
+    cores = tighter(cores, cores_of_groups(mount, std::string_view(line).substr(second + 1), v2));
   }
   std::fclose(groups);
   return cores;
