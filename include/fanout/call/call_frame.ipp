@@ -127,15 +127,20 @@ void CallFrame::note_failed_collective(std::size_t i) noexcept {
 }
 
 void CallFrame::throw_failures(const TypedCall& call) const {
-  std::vector<Failure> failures;
-  std::string note;
-  bool all_released = true;  // no shard failed by itself
+  std::size_t failed = 0;
+  std::size_t released = 0;  // these have not failed by themselves
   for (std::size_t i = 0; i < size(); ++i) {
-    all_released = all_released && (remains(i).failure == nullptr || remains(i).released);
+    failed += remains(i).failure != nullptr ? 1U : 0U;
+    released += remains(i).failure != nullptr && remains(i).released ? 1U : 0U;
   }
+  if (failed == 0) return;
+  const bool all_released = released == failed;
   for (std::size_t i = 0; i < size() && all_released && settings.ranked != nullptr; ++i) {
     if (remains(i).failure != nullptr) settings.ranked->throw_if_late(remains(i).failure);
   }
+  std::vector<Failure> failures(all_released ? failed : failed - released);
+  std::size_t next = 0;
+  std::string note;
   for (std::size_t i = 0; i < size(); ++i) {
     const ShardRemains& shard = remains(i);
     if (shard.failure == nullptr || (shard.released && !all_released)) continue;
@@ -144,13 +149,13 @@ void CallFrame::throw_failures(const TypedCall& call) const {
     if (!shard.failed_in_forward && reason.empty()) std::rethrow_exception(shard.failure);
     if (!reason.empty()) note = reason;
     const Shard& ran = as_run()[i];
-    failures.push_back({.shard = place->first_shard + i,
-                        .device = devices[ran.device],
-                        .rows = place->in_batch(ran.rows),
-                        .exception = shard.failure});
+    Failure& listed = failures[next++];
+    listed.shard = place->first_shard + i;
+    listed.device = devices[ran.device];
+    listed.rows = place->in_batch(ran.rows);
+    listed.exception = shard.failure;
   }
   if (failures.size() == 1 && settings.rethrow_single) std::rethrow_exception(failures.front().exception);
-  if (failures.empty()) return;
   throw ReplicaError(std::move(failures), size() + place->other_shards, note);
 }
 

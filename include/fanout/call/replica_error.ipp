@@ -16,10 +16,13 @@ namespace fanout { inline namespace v0 {
 
 namespace detail {
 
-/// Shows what stands inside, which may be another ReplicaError.
-inline std::string indented(std::string text) {
-  for (std::size_t at = 0; (at = text.find('\n', at)) != std::string::npos; at += 3) text.insert(at + 1, "  ");
-  return text;
+/// Adds a text whose further lines are indented: it may be that of another ReplicaError.
+inline void add_indented(Text& text, std::string_view part) {
+  for (std::size_t end = part.find('\n'); end != std::string_view::npos; end = part.find('\n')) {
+    text << part.substr(0, end + 1) << "  ";
+    part.remove_prefix(end + 1);
+  }
+  text << part;
 }
 
 inline std::string failures_text(const char* step, const std::vector<Failure>& failures, std::size_t replicas,
@@ -34,7 +37,8 @@ inline std::string failures_text(const char* step, const std::vector<Failure>& f
     try {
       std::rethrow_exception(failure.exception);
     } catch (const std::exception& e) {
-      text << "\n  Caught " << class_name(e) << where << ": " << indented(e.what());
+      text << "\n  Caught " << class_name(e) << where << ": ";
+      add_indented(text, e.what());
     } catch (...) {
       text << "\n  Caught an exception that is no std::exception" << where;
     }

@@ -2,7 +2,7 @@
 #pragma once
 
 #include <cstddef>
-#include <string>
+#include <string_view>
 #include <type_traits>
 #include <utility>
 #include <vector>
@@ -10,6 +10,7 @@
 #include <fanout/base/device_id.hpp>
 #include <fanout/base/error.hpp>
 #include <fanout/base/separate_compilation.hpp>
+#include <fanout/base/text.hpp>
 #include <fanout/base/type_name.hpp>
 #include <fanout/device/device.hpp>
 
@@ -37,7 +38,7 @@ std::vector<D> visible_devices() {
   }
 }
 
-[[noreturn, gnu::cold]] FANOUT_INLINE void refuse_no_devices(const std::string& kinds);
+[[noreturn, gnu::cold]] FANOUT_INLINE void refuse_no_devices(std::string_view kinds);
 
 /// Throws InvalidDeviceId for a device that is named twice.
 [[gnu::cold]] FANOUT_INLINE void check_devices_differ(const std::vector<DeviceId>& ids);
@@ -103,8 +104,8 @@ class DeviceSet {
       : ids_((devices.size() + ...), DeviceId{.kind = "host"}), devices_(std::move(devices)...) {
     devices_.copy_ids(ids_.data());
     if (ids_.empty()) {
-      std::string kinds;
-      ((kinds += (kinds.empty() ? "" : ", ") + detail::type_name<Ds>()), ...);
+      detail::Text kinds;
+      ((kinds << (kinds.empty() ? "" : ", ") << detail::type_name_view<Ds>()), ...);
       detail::refuse_no_devices(kinds);
     }
     detail::check_devices_differ(ids_);

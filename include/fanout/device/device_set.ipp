@@ -12,7 +12,7 @@
 
 namespace fanout { inline namespace v0 { namespace detail {
 
-[[noreturn]] void refuse_no_devices(const std::string& kinds) {
+[[noreturn]] void refuse_no_devices(std::string_view kinds) {
   throw InvalidDeviceId(explain({.what = "Invalid device id",
                                  .where = "DeviceSet",
                                  .expected = Text() << "at least one device of " << kinds,

@@ -47,11 +47,9 @@ inline DeviceSet<HostDevice> make_host_devices(int count, int cores_each, bool p
       pinning_allowed() && pin && devices_wanted <= cores.size() / share && (quota == 0 || quota >= cores.size());
   std::vector<HostDevice> devices;
   for (std::size_t i = 0; i < devices_wanted; ++i) {
-    std::vector<int> own;
-    for (std::size_t k = 0; bound && k < share; ++k) own.push_back(cores[i * share + k]);
     const DeviceId id{.kind = "host", .index = static_cast<int>(i)};
-    const HostDevice device(backend::registry().worker(id, bound ? own : cores, bound), wait);
-    devices.push_back(device);
+    const auto own = [&] { return std::vector<int>(cores.data() + i * share, cores.data() + (i + 1) * share); };
+    devices.push_back(HostDevice(backend::registry().worker(id, bound ? own() : cores, bound), wait));
   }
   return DeviceSet<HostDevice>(std::move(devices));
 }

@@ -33,7 +33,8 @@ class AnySplit {
   AnySplit(S&& split)  // NOLINT(*-explicit-constructor,*-forwarding-reference-overload): .split = EvenSplit{}
       : other_(other_than_even(std::forward<S>(split))) {}
 
-  Plan operator()(std::size_t rows, std::size_t devices) const {
+  // Not inlined: its callers are not in a hurry, and would have EvenSplit twice.
+  [[gnu::noinline]] Plan operator()(std::size_t rows, std::size_t devices) const {
     if (is_even()) [[likely]]
       return EvenSplit{}(rows, devices);
     return other_->plan(rows, devices);
