@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <exception>
 #include <string>
 
@@ -55,6 +56,7 @@ struct RecoveryPart {
   Plan (Recovery::*without_left_out)(const Plan& plan) const;
   Plan (Recovery::*within_limits)(const LimitedPlans& call) const;
   void (Recovery::*readmit)(std::size_t device) noexcept;
+  Owned<LimitedPlans> (*limit)(const CallSettings& settings, Plan& plan, std::uint64_t shape);
   bool (*recover)(CallFrame& frame, const TypedCall& call);
   std::string (*why_not_again)(const CallFrame& frame, const TypedCall& call, std::size_t shard);
   void (*say_why_not_shrunk)(const OutOfMemory& error);
@@ -64,8 +66,8 @@ struct RecoveryPart {
 
 /// For calls that several processes make together: see RankedSteps.
 struct RanksPart {
-  void (RankedSteps::*set)(const CallSettings& settings, RankedCalls& calls, const RankedCallType& (*type)() noexcept,
-                           int steps, bool meets) noexcept;
+  void (RankedSteps::*set)(const CallSettings& settings, RankedCalls& calls, const RankedCallType& type, int steps,
+                           bool meets) noexcept;
   void (RankedSteps::*begin)(CallFrame& call);
   void (RankedSteps::*wait_anew)() noexcept;
   void (RankedSteps::*join)();

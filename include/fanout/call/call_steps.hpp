@@ -19,8 +19,8 @@ class CallSteps {
  public:
   /// `fields` and `result`: what a call of this type combines. `meets`: its shards may meet those of other processes.
   /// Without all three, a process that fails needs to tell nobody.
-  CallSteps(const CallSettings& settings, RankedCalls& calls, const RankedCallType& (*type)() noexcept, bool fields,
-            bool result, bool meets) noexcept {
+  CallSteps(const CallSettings& settings, RankedCalls& calls, const RankedCallType& type, bool fields, bool result,
+            bool meets) noexcept {
     if (settings.ranks == nullptr) return;
     part_ = settings.ranked;
     meets_ = meets;
@@ -119,7 +119,7 @@ struct NoSteps {
 template <class M, class R, bool fields>
 struct StepsOf : CallSteps {
   StepsOf(const CallSettings& settings, RankedCalls& calls, bool meets) noexcept
-      : CallSteps(settings, calls, &RankedCallType::of<M, R>, fields, has_reductions<R>, meets) {}
+      : CallSteps(settings, calls, ranked_call_type<M, R>, fields, has_reductions<R>, meets) {}
 };
 
 }}}  // namespace fanout::v0::detail

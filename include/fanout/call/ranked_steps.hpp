@@ -25,14 +25,7 @@ namespace fanout { inline namespace v0 { namespace detail {
 
 /// The type of a call, for processes that must make the same calls.
 struct RankedCallType {
-  /// A model M whose call returns an R. Allocates nothing, since others may wait for a process that asks for it.
-  template <class M, class R>
-  static const RankedCallType& of() noexcept {
-    static const RankedCallType type(type_name_view<M>(), type_name_view<R>());
-    return type;
-  }
-
-  RankedCallType(std::string_view of_model, std::string_view of_result) noexcept
+  constexpr RankedCallType(std::string_view of_model, std::string_view of_result) noexcept
       : model(of_model), result(of_result), hash(backend::RankedStep::hash_of(model)) {
     backend::RankedStep::mix(hash, backend::RankedStep::hash_of(result));
   }
@@ -41,6 +34,9 @@ struct RankedCallType {
   std::string_view result;
   std::uint64_t hash;
 };
+/// A model M whose call returns an R.
+template <class M, class R>
+inline constexpr RankedCallType ranked_call_type(type_name_view<M>(), type_name_view<R>());
 
 /// Numbers the calls that a model makes together with other processes, also those that fail before their shards run.
 /// The numbers are the same on all processes.
@@ -62,8 +58,8 @@ class RankedSteps {
   RankedSteps() noexcept {}  // NOLINT(*-member-init,modernize-use-equals-default)
 
   /// `steps`: how many the call makes. `meets`: its shards may meet those of other processes, which is one more step.
-  FANOUT_INLINE void set(const CallSettings& settings, RankedCalls& calls, const RankedCallType& (*type)() noexcept,
-                         int steps, bool meets) noexcept;
+  FANOUT_INLINE void set(const CallSettings& settings, RankedCalls& calls, const RankedCallType& type, int steps,
+                         bool meets) noexcept;
   FANOUT_INLINE void begin(CallFrame& call);
   FANOUT_INLINE void wait_anew() noexcept;
   FANOUT_INLINE void join();
@@ -96,7 +92,7 @@ class RankedSteps {
   FANOUT_INLINE backend::RankedStep step(const std::exception_ptr& failure) const noexcept;
 
   const backend::ProcessRanks* ranks_;
-  const RankedCallType& (*type_)() noexcept;
+  const RankedCallType* type_;
   int left_;  // steps that other processes may still wait for
   bool meets_;
   backend::ProcessRendezvous* rendezvous_;  // owned; null if the shards do not meet, or all have ended

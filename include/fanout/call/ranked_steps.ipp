@@ -26,10 +26,10 @@ void RankedSteps::make(backend::RankedStep& step, const F& f) {
   left_ = left;
 }
 
-void RankedSteps::set(const CallSettings& settings, RankedCalls& calls, const RankedCallType& (*type)() noexcept,
-                      int steps, bool meets) noexcept {
+void RankedSteps::set(const CallSettings& settings, RankedCalls& calls, const RankedCallType& type, int steps,
+                      bool meets) noexcept {
   ranks_ = settings.ranks;
-  type_ = type;
+  type_ = &type;
   left_ = steps + (meets ? 1 : 0);
   meets_ = meets;
   rendezvous_ = nullptr;
@@ -110,7 +110,7 @@ void RankedSteps::throw_if_late(const std::exception_ptr& failure) {
 }
 
 backend::RankedStep RankedSteps::step(const std::exception_ptr& failure) const noexcept {
-  const RankedCallType& type = type_();
+  const RankedCallType& type = *type_;
   std::uint64_t hash = type.hash;
   backend::RankedStep::mix(hash, model_);
   return {.hash = hash ^ (((std::uint64_t{number_} << 3U) + static_cast<unsigned>(left_)) * 0x9E3779B97F4A7C15U),

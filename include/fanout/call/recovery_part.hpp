@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <string>
 
 #include <fanout/base/error.hpp>
@@ -16,6 +17,10 @@
 namespace fanout { inline namespace v0 { namespace detail {
 
 FANOUT_INLINE Owned<Recovery> make_recovery(std::size_t devices);
+
+/// Limits the plan of a call to the rows that fit into the devices' memories. Returns the plans of the next tries.
+/// `shape`: that of the call's arguments.
+FANOUT_INLINE Owned<LimitedPlans> limit_plan(const CallSettings& settings, Plan& plan, std::uint64_t shape);
 
 /// Call this when all shards have ended. Runs shards again, as the settings say. Returns false if the call must be made
 /// again.
@@ -32,6 +37,7 @@ inline constexpr RecoveryPart RecoveryPart::table{.make = &make_recovery,
                                                   .without_left_out = &Recovery::without_left_out,
                                                   .within_limits = &Recovery::within_limits,
                                                   .readmit = &Recovery::readmit,
+                                                  .limit = &limit_plan,
                                                   .recover = &detail::recover,
                                                   .why_not_again = &detail::why_not_again,
                                                   .say_why_not_shrunk = &detail::say_why_not_shrunk,

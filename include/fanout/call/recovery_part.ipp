@@ -24,6 +24,13 @@ Owned<Recovery> make_recovery(std::size_t devices) {
   return {new Recovery(devices), [](Recovery* made) noexcept { delete made; }};
 }
 
+Owned<LimitedPlans> limit_plan(const CallSettings& settings, Plan& plan, std::uint64_t shape) {
+  Owned<LimitedPlans> limits(new LimitedPlans{.planned = plan, .shape = shape},
+                             [](LimitedPlans* made) noexcept { delete made; });
+  plan = settings.within(*limits);
+  return limits;
+}
+
 /// Counts the shards whose devices have failed, and the failure of each of these devices.
 inline std::size_t count_failed(CallFrame& frame) noexcept {
   std::size_t failed = 0;

@@ -68,8 +68,8 @@ struct RankedStep {
   static constexpr std::uint32_t no_number = ~std::uint32_t{0};
   /// The hash FNV-1a, whose steps take words as well as bytes.
   static constexpr std::uint64_t hash_of_nothing = 0xCBF29CE484222325U;
-  static void mix(std::uint64_t& hash, std::uint64_t word) noexcept { hash = (hash ^ word) * 0x100000001B3U; }
-  static std::uint64_t hash_of(std::string_view name) noexcept {
+  static constexpr void mix(std::uint64_t& hash, std::uint64_t word) noexcept { hash = (hash ^ word) * 0x100000001B3U; }
+  static constexpr std::uint64_t hash_of(std::string_view name) noexcept {
     std::uint64_t hash = hash_of_nothing;
     for (const char letter : name) mix(hash, static_cast<unsigned char>(letter));
     return hash;

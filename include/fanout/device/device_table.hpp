@@ -33,7 +33,7 @@ class DeviceTable {
  public:
   /// Borrows the set. Throws what the devices throw, and std::bad_alloc.
   template <class... Ds>
-  explicit DeviceTable(const DeviceSet<Ds...>& devices)
+  [[gnu::cold, gnu::noinline]] explicit DeviceTable(const DeviceSet<Ds...>& devices)
       : ids_(devices.ids().data()), entries_(devices.size(), [&devices](std::size_t i) {
           DeviceEntry entry;
           devices.visit(i, [&entry](const auto& device) { entry = DeviceEntry::of(device); });

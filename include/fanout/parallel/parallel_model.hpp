@@ -342,11 +342,8 @@ class ParallelModel {
   template <class Call, class Inputs>
   [[gnu::cold, gnu::noinline]] detail::Owned<detail::LimitedPlans> limit(Inputs& inputs) const {
     if (!state_->may_shrink() || Call::refusal(detail::Again::with_fewer_rows) != nullptr) return {};
-    const std::uint64_t shape = detail::batch_shape(inputs.axis, inputs.arguments);
-    detail::Owned<detail::LimitedPlans> limits(new detail::LimitedPlans{.planned = inputs.plan, .shape = shape},
-                                               [](detail::LimitedPlans* made) noexcept { delete made; });
-    inputs.plan = state_->settings.within(*limits);
-    return limits;
+    const detail::CallSettings& settings = state_->settings;
+    return settings.recovers->limit(settings, inputs.plan, detail::batch_shape(inputs.axis, inputs.arguments));
   }
 
   template <class... Args>
