@@ -49,7 +49,7 @@ inline DeviceSet<HostDevice> make_host_devices(int count, int cores_each, bool p
   for (std::size_t i = 0; i < devices_wanted; ++i) {
     const DeviceId id{.kind = "host", .index = static_cast<int>(i)};
     const auto own = [&] { return std::vector<int>(cores.data() + i * share, cores.data() + (i + 1) * share); };
-    devices.push_back(HostDevice(backend::registry().worker(id, bound ? own() : cores, bound), wait));
+    devices.emplace_back(backend::registry().worker(id, bound ? own() : cores, bound), wait);
   }
   return DeviceSet<HostDevice>(std::move(devices));
 }

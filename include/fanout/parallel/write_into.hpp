@@ -185,9 +185,11 @@ struct VisitTargets {
   void operator()(X& to, const LeafPath& path) const {
     using Node = std::remove_cv_t<X>;
     if constexpr (requires { requires TakesElements<X, typename X::value_type, X::rank>; }) {
-      ShownMemory memory = shown_by(View<typename X::value_type, X::rank>(to));
+      const View<typename X::value_type, X::rank> view(to);
+      ShownMemory memory = shown_by(view);
       memory.by_rows = true;
       memory.written = true;
+      memory.target = view.data();
       f(memory, path);
     } else if constexpr (ArrayLeaf<Node>) {
       f(shown_by(to), path);
@@ -201,7 +203,7 @@ struct VisitTargets {
 /// it is written when all shards have ended.
 inline OutputTarget target_in(const backend::Memory& results, const ShownMemory& tensor) noexcept {
   if (tensor.rows == 0 || !(tensor.space == results.space) || borrowed_in(results) == nullptr) return {};
-  return {.data = reinterpret_cast<void*>(tensor.begin), .rows = tensor.rows, .row_bytes = tensor.bytes / tensor.rows};
+  return {.data = tensor.target, .rows = tensor.rows, .row_bytes = tensor.bytes / tensor.rows};
 }
 
 template <class D>

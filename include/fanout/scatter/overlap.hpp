@@ -28,8 +28,9 @@ struct ShownMemory {
   std::size_t bytes = 0;
   std::size_t rows = 0;
   MemorySpace space = host_memory;
-  bool by_rows = false;  ///< each shard receives its own rows
-  bool written = false;  ///< shards write it while others run
+  bool by_rows = false;    ///< each shard receives its own rows
+  bool written = false;    ///< shards write it while others run
+  void* target = nullptr;  ///< where they write, if it is a tensor of a destination
 
   bool overlaps(const ShownMemory& other) const noexcept {
     return begin < other.begin + other.bytes && other.begin < begin + bytes && bytes != 0 && other.bytes != 0 &&
