@@ -28,15 +28,15 @@ class Row:
 SQUARES = "1 4 9 16 25"
 ROWS = [
     Row("plain", "benchmarks/compile_time/plain.cpp", runs=SQUARES),
-    Row("README", "examples/readme.cpp", OURS, most=11.5, runs=SQUARES),
-    Row("README, compiled part", "examples/readme.cpp", COMPILED, ["fanout"], most=5.5, runs=SQUARES),
-    Row("asynchronous", "benchmarks/compile_time/asynchronous.cpp", OURS, most=11.5, runs=SQUARES),
-    Row("asynchronous, compiled part", "benchmarks/compile_time/asynchronous.cpp", COMPILED, ["fanout"], most=5.5,
+    Row("README", "examples/readme.cpp", OURS, most=8.5, runs=SQUARES),
+    Row("README, compiled part", "examples/readme.cpp", COMPILED, ["fanout"], most=3.8, runs=SQUARES),
+    Row("asynchronous", "benchmarks/compile_time/asynchronous.cpp", OURS, most=9.5, runs=SQUARES),
+    Row("asynchronous, compiled part", "benchmarks/compile_time/asynchronous.cpp", COMPILED, ["fanout"], most=4.8,
         runs=SQUARES),
-    Row("nested result", "benchmarks/compile_time/nested.cpp", OURS, most=16),
-    Row("nested result, compiled part", "benchmarks/compile_time/nested.cpp", COMPILED, ["fanout"], most=10.5),
-    Row("16 models", "benchmarks/compile_time/models.cpp", OURS, most=18),
-    Row("16 models, compiled part", "benchmarks/compile_time/models.cpp", COMPILED, ["fanout"], most=12.5),
+    Row("nested result", "benchmarks/compile_time/nested.cpp", OURS, most=15),
+    Row("nested result, compiled part", "benchmarks/compile_time/nested.cpp", COMPILED, ["fanout"], most=10),
+    Row("16 models", "benchmarks/compile_time/models.cpp", OURS, most=15),
+    Row("16 models, compiled part", "benchmarks/compile_time/models.cpp", COMPILED, ["fanout"], most=11),
 ]
 PEERS = [
     Row("oneTBB parallel_for", "benchmarks/compile_time/onetbb.cpp", link=["-ltbb"], runs=SQUARES),
