@@ -44,7 +44,7 @@ class ShardClock final : public TransferLog {
   /// Begins on a device, which it borrows.
   FANOUT_INLINE void begin(const MeasuredDevice& device) noexcept;
   FANOUT_INLINE void forward_begins() noexcept;
-  /// Another thread may end the shard.
+  /// After this, another thread may call end().
   FANOUT_INLINE void forward_returned() noexcept;
   FANOUT_INLINE void end(bool failed) noexcept;
 
@@ -96,7 +96,7 @@ struct ClockPart {
   void (CallClock::*plan_is)(const Plan& plan, std::uint32_t number);
 
   /// Called by the thread that runs a shard: when it begins on a device, when it has its inputs, when `forward` has
-  /// returned, and when it has ended. Another thread may end it.
+  /// returned, and when it has ended. Another thread may call shard_ended().
   void (CallClock::*shard_begins)(std::size_t shard, std::size_t device) noexcept;
   void (CallClock::*forward_begins)(std::size_t shard) noexcept;
   void (CallClock::*forward_returned)(std::size_t shard) noexcept;
