@@ -39,7 +39,7 @@ class CallClock;
 struct MovedShards;
 
 /// One call, whatever its types: what its shards share, and how they end: with exceptions, late, or with pending device
-/// work. Other headers have the parts that options bring: see call_parts.hpp. A shard names its device by position.
+/// work. The parts that options bring are in other headers: see call_parts.hpp. A shard names its device by position.
 class CallFrame {
  public:
   /// `of_set`: the devices of the set. `shards_may_meet`: see CallRendezvous. Borrows all.
@@ -98,7 +98,8 @@ class CallFrame {
   }
   /// Call this when `forward` has returned, if work on the device may go on, unless nothing notes that.
   [[gnu::cold, gnu::noinline]] FANOUT_INLINE void forward_returned(std::size_t i) noexcept;
-  /// True if a shard ends with its device's work: it may be late, it is measured, or the device takes another one then.
+  /// True if a shard waits for its device's work before it ends: the call has a deadline, is measured, or runs several
+  /// shards on a device.
   bool waits_for_devices() const noexcept { return stop_at != Clock::never || clock != nullptr || !plan.is_ordinary(); }
   /// Call this if the shard has not thrown. Notes if work remains for when all have ended.
   void note_success(const ShardRemains& shard) noexcept {
@@ -134,7 +135,7 @@ class CallFrame {
   }
   /// Waits until the device has done the work of the shard, or has failed.
   FANOUT_INLINE static void wait_for_device(ShardRemains& shard) noexcept;
-  /// Call this if shards ran on other devices than planned. Borrows the plan.
+  /// Notes that shards ran on other devices than planned: on those of this plan, which it borrows.
   FANOUT_INLINE void ran_by(const Plan& plan);
   /// Null if all shards ran as planned.
   Owned<MovedShards>& moved() noexcept { return moved_; }

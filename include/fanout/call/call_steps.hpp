@@ -14,7 +14,8 @@
 namespace fanout { inline namespace v0 { namespace detail {
 
 /// The steps that one call makes together with other processes, if there are any. Otherwise all functions do nothing.
-/// The order is: begin(); join(); combine() for combined fields and for reductions; or fail().
+/// Call begin(), then join(), then combine(): once for combined fields, once for reductions. After an exception, call
+/// fail() instead of what is left.
 class CallSteps {
  public:
   /// `fields` and `result`: what a call of this type combines. `meets`: its shards may meet those of other processes.

@@ -62,7 +62,7 @@ std::string check_times_out(std::size_t late, const F& f) {
   return timeout->what();
 }
 
-/// Until all ranks are here.
+/// Waits until all ranks have called it.
 void meet() { MPI_Barrier(MPI_COMM_WORLD); }
 
 /// Ranks of which one was late refuse what all of them must do together.
@@ -94,37 +94,7 @@ rusage usage_of_this_thread() {
 
 }  // namespace
 
-TEST_CASE("ranks that wait at a deadline name the missing rank, which learns of it, and refuse further calls") {
-  for (std::size_t late = 0;; ++late) {
-    const Ranks ranks{MPI_COMM_WORLD};
-    if (ranks.size() == 1 || late == ranks.size()) return;
-    ParallelModel hasty{Counts{}, fanout::host_devices(1), {.deadline = 20ms, .ranks = ranks}};
-    check_works(ranks);
-    const bool is_late = ranks.rank() == late;
-    const std::string name = "rank " + std::to_string(late) + " on ";
-    meet();
-    if (is_late) meet();
-    const auto begin = std::chrono::steady_clock::now();
-    const std::string text = check_times_out(late, [&] { hasty(filled(1)); });
-    if (!is_late) CHECK(std::chrono::steady_clock::now() - begin >= 10ms);
-    CHECK(has(text, "call 0: "));
-    CHECK(has(text, "Counts returns"));
-    if (is_late) {
-      CHECK(has(text, " gave up at the deadline of 20 ms, since "));
-      CHECK(has(text, "this rank"));
-      CHECK(text.starts_with("rank "));
-    } else {
-      // With several ranks that wait, one gives up first, and the others with it.
-      CHECK(has(text, name));
-      CHECK(has(text, "the deadline of 20 ms"));
-      CHECK(has(text, "had not arrived"));
-      CHECK(has(text, "a rank without Options::deadline counts as missing"));
-    }
-    CHECK(hasty.model().seen.value == 0);
-    check_refuses(ranks);
-    if (!is_late) meet();
-  }
-}
+// What ranks say of each other at a deadline is in tests/mpi/threads/deadlines.cpp.
 
 TEST_CASE("after a Timeout, new ranks and new models go on") {
   for (int group = 0; group < 3; ++group) {
@@ -172,26 +142,6 @@ TEST_CASE("ranks that gave a call up may go, and others take their place") {
     const Ranks next{MPI_COMM_WORLD};
     const ParallelModel sums{Sums{}, fanout::host_devices(1), {.deadline = 60s, .ranks = next}};
     CHECK(sums(filled(1)) == static_cast<double>(next.size()));
-  }
-}
-
-TEST_CASE("broadcast_from ends at the deadline of the model on all ranks, and changes nothing") {
-  for (std::size_t late = 0;; ++late) {
-    const Ranks ranks{MPI_COMM_WORLD};
-    if (ranks.size() == 1 || late == ranks.size()) return;
-    const bool is_late = ranks.rank() == late;
-    const int own = static_cast<int>(ranks.rank() + 1);
-    ParallelModel hasty{Counts{{own}}, fanout::host_devices(1), {.deadline = 20ms, .ranks = ranks}};
-    ParallelModel patient{Counts{{own}}, fanout::host_devices(1), {.deadline = 60s, .ranks = ranks}};
-    patient.broadcast_from(1);
-    CHECK(patient.model().seen.value == 2);
-    meet();
-    if (is_late) meet();
-    const std::string text = check_times_out(late, [&] { hasty.broadcast_from(0); });
-    CHECK(has(text, "broadcast_from(0) of "));
-    CHECK(has(text, is_late ? "this rank had not arrived" : "rank " + std::to_string(late)));
-    if (!is_late) meet();
-    CHECK(hasty.model().seen.value == own);
   }
 }
 

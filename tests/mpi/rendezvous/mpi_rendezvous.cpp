@@ -169,31 +169,6 @@ Tensor<double, 1> numbers(fanout::RowRange rows) {
 
 FANOUT_TEST_COMMUNICATOR(RanksOverMpi);
 
-TEST_CASE("sums over ranks have the bits of one process, however the shards are shared out") {
-  if (!any_thread_may_use_mpi()) return;
-  const auto value = [](std::size_t rank, std::size_t i) { return 1 / static_cast<float>(1 + 7 * rank + i); };
-  const auto sums = fanout_test::after<RanksOverMpi>(
-      5,
-      [&](std::size_t rank) {
-        std::vector<float> x(3001);
-        for (std::size_t i = 0; i < x.size(); ++i) x[i] = value(rank, i);
-        return x;
-      },
-      [](auto& c, auto& x) { c.all_reduce(x.view()); });
-  fanout::backend::HostRendezvous alone(5);
-  std::vector<std::thread> threads;
-  for (std::size_t rank = 0; rank < 5; ++rank) {
-    threads.emplace_back([&, rank] {
-      fanout::backend::HostCommunicator c(alone, rank);
-      std::vector<float> x(3001);
-      for (std::size_t i = 0; i < x.size(); ++i) x[i] = value(rank, i);
-      c.all_reduce(x);
-      if (rank == 0) CHECK(x == sums[0]);
-    });
-  }
-  for (std::thread& thread : threads) thread.join();
-}
-
 TEST_CASE("ctx.communicator() reaches the shards of all ranks") {
   const Ranks ranks{MPI_COMM_WORLD};
   for (const int devices : {1, 2}) {

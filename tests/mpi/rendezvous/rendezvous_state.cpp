@@ -36,7 +36,7 @@ using fanout_test::timeout_of;
 using fanout_test::Together;
 using namespace std::chrono_literals;
 
-/// Adds up ones, but one rank is late.
+/// Sums ones over the ranks. One rank is late.
 struct Adds {
   Together all;
   std::size_t size = 10;

@@ -20,7 +20,7 @@ namespace fanout_test {
 
 inline bool has(const std::string& text, const std::string& part) { return text.find(part) != std::string::npos; }
 
-/// Until all ranks are here.
+/// Waits until all ranks have called it.
 inline void meet() { MPI_Barrier(MPI_COMM_WORLD); }
 
 enum class Late { calls, returns, throws, loses_messages };
@@ -32,8 +32,8 @@ struct Together {
   bool* has_met;  // of this rank: true after meet()
 };
 
-/// What `call(ranks, deadline)` throws on this rank. Calls with new ranks until all ranks have got as far as the
-/// collective in time. `meet` is what the late rank waits for in the call.
+/// Returns the text of what `call(ranks, deadline)` throws on this rank. Calls it again, each time with new ranks,
+/// until all ranks have reached the collective in time. `meet` is what the late rank waits for in the call.
 template <class Call, class Meet = void (*)()>
 std::string text_of_late_call(const Together& all, const Call& call, const Meet& meet = &fanout_test::meet) {
   for (std::chrono::milliseconds deadline{100}; deadline < std::chrono::seconds{20}; deadline *= 2) {

@@ -36,7 +36,7 @@ bool says(const std::string& text, const std::string& part) { return text.find(p
 
 enum class Late { calls, returns, throws };
 
-/// Adds up ones, but one rank is late.
+/// Sums ones over the ranks. One rank is late.
 struct LateAdds {
   ThreadWorld* world;
   Late how;

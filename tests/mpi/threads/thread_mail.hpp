@@ -150,7 +150,7 @@ struct ThisRank {
 };
 inline thread_local ThisRank this_rank;
 
-/// Until all ranks are here.
+/// Waits until all ranks have called it.
 inline void meet() { this_rank.world->barrier.arrive_and_wait(); }
 
 /// True if it is true on all ranks.
