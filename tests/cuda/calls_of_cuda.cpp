@@ -3,7 +3,9 @@
 // How many calls of CUDA a call of a model makes.
 #include <doctest/doctest.h>
 
+#include <array>
 #include <cstddef>
+#include <utility>
 
 #include <fanout/cuda.hpp>
 
@@ -25,34 +27,71 @@ struct Doubled {
   void operator()(std::size_t i) const { to[i] = 2 * from[i]; }
 };
 
-}  // namespace
-
-TEST_CASE_FIXTURE(fanout_test::Watched, "host to host, a call of a model makes at most 14 calls of CUDA on each GPU") {
-  if (!fanout_test::has_stand_in(1)) return;
-  // The input is allocated, sent, staged and released: 4. The output is allocated, fetched, awaited and released: 4.
-  // The kernel, its completion and the wait for that: 3. A context is entered and left, and entered for the release: 3.
-  // One query more asks if the GPU has read a chunk of staging memory that is full, or that another stream used last. A
-  // thread sets its capture mode at its first use of CUDA. On a busy machine a GPU's thread may come to that late,
-  // since the caller takes back its shards until then.
-  const auto forward = [](Context auto& ctx, View<const float, 1> x) {
-    auto y = fanout::output<float>(ctx);
-    fanout::launch(ctx, x.size(), Doubled{x, y});
-    return y;
-  };
-  const int gpus = fanout::cuda::device_count();
-  const ParallelModel model{forward, fanout::cuda_devices(), Options{.output = fanout::DeviceId{"host"}}};
-  Tensor<float, 1> x(840);
-  for (std::size_t i = 0; i < x.size(); ++i) x[i] = static_cast<float>(i);
-  for (int i = 0; i < 3; ++i) model(x);  // makes what is kept
+/// How many calls of CUDA `call()` makes when what is kept has been made. Some are left out that do not come each time: a
+/// thread sets its capture mode at its first use of CUDA, and on a busy machine a GPU's thread may come to that late, since
+/// the caller takes back its shards until then.
+template <class F>
+long calls_of(const F& call) {
+  for (int i = 0; i < 3; ++i) call();
   const int depth = stand_in_depth();
   stand_in_forget_counts();
-  const auto y = model(x);
-  const long queries = stand_in_calls("cudaEventQuery");
-  CHECK(queries <= gpus);
-  const long modes = stand_in_calls("cudaThreadExchangeStreamCaptureMode");
-  CHECK(modes <= gpus);
-  CHECK(stand_in_calls(nullptr) - queries - modes <= 14 * gpus);
-  CHECK(stand_in_calls("cudaEventCreateWithFlags") == 0);
+  call();
   CHECK(stand_in_depth() == depth);
+  CHECK(stand_in_calls("cudaEventCreateWithFlags") == 0);
+  const long modes = stand_in_calls("cudaThreadExchangeStreamCaptureMode");
+  CHECK(modes <= fanout::cuda::device_count());
+  return stand_in_calls(nullptr) - modes;
+}
+
+Tensor<float, 1> numbers(std::size_t size) {
+  Tensor<float, 1> x(size);
+  for (std::size_t i = 0; i < size; ++i) x[i] = static_cast<float>(i);
+  return x;
+}
+
+const auto doubled = [](Context auto& ctx, View<const float, 1> x) {
+  auto y = fanout::output<float>(ctx);
+  fanout::launch(ctx, x.size(), Doubled{x, y});
+  return y;
+};
+
+}  // namespace
+
+TEST_CASE_FIXTURE(fanout_test::Watched, "there and back, a small array takes 6 calls of CUDA on each GPU") {
+  if (!fanout_test::has_stand_in(1)) return;
+  // The context is entered, the input copied, the kernel launched, the output copied, the stream waited for, and the
+  // context left: that is on the caller's thread. The context of a GPU's own thread stays.
+  const int gpus = fanout::cuda::device_count();
+  const ParallelModel model{doubled, fanout::cuda_devices(), Options{.output = fanout::DeviceId{"host"}}};
+  const Tensor<float, 1> x = numbers(840);
+  Tensor<float, 1> y;
+  CHECK(calls_of([&] { y = model(x); }) <= 6 * gpus);
+  CHECK(stand_in_calls("cudaMemcpyAsync") == 2 * gpus);
+  CHECK(stand_in_calls("cudaMallocFromPoolAsync") == 0);
   for (std::size_t i = 0; i < x.size(); ++i) CHECK(y[i] == 2 * x[i]);
+}
+
+TEST_CASE_FIXTURE(fanout_test::Watched, "there and back, 16 small arrays take 8 calls of CUDA on each GPU") {
+  if (!fanout_test::has_stand_in(1)) return;
+  const int gpus = fanout::cuda::device_count();
+  const auto forward = []<std::size_t... I>(std::index_sequence<I...>) {
+    return [](Context auto& ctx, const std::array<View<const float, 1>, 16>& all) {
+      const std::array outputs{(static_cast<void>(I), fanout::output<float>(ctx))...};
+      const std::array to{View<float, 1>(outputs[I])...};
+      fanout::launch(ctx, all[0].size(), [all, to](std::size_t i) { ((to[I][i] = 2 * all[I][i]), ...); });
+      return outputs;
+    };
+  }(std::make_index_sequence<16>());
+  const ParallelModel model{forward, fanout::cuda_devices(), Options{.output = fanout::DeviceId{"host"}}};
+  std::array<Tensor<float, 1>, 16> x;
+  for (std::size_t k = 0; k < 16; ++k) {
+    x[k] = numbers(100);
+    x[k][0] = static_cast<float>(k);
+  }
+  std::array<Tensor<float, 1>, 16> y;
+  CHECK(calls_of([&] { y = model(x); }) <= 8 * gpus);
+  CHECK(stand_in_calls("cudaMemcpyAsync") == 2 * gpus);
+  for (std::size_t k = 0; k < 16; ++k) {
+    for (std::size_t i = 0; i < 100; ++i) CHECK(y[k][i] == 2 * x[k][i]);
+  }
 }

@@ -9,12 +9,12 @@
 #include <fanout/base/inline_array.hpp>
 #include <fanout/base/separate_compilation.hpp>
 #include <fanout/cuda/runtime/device_streams.hpp>
+#include <fanout/cuda/runtime/enqueue_copy.hpp>
 #include <fanout/cuda/runtime/gpu_state.hpp>
 #include <fanout/cuda/runtime/memory_pool.hpp>
 #include <fanout/cuda/runtime/status.hpp>
 #include <fanout/cuda/runtime/stream.hpp>
 #include <fanout/cuda/transfer/downloads.hpp>
-#include <fanout/cuda/transfer/enqueue_copy.hpp>
 #include <fanout/cuda/transfer/peer_reads.hpp>
 #include <fanout/cuda/transfer/transfer.hpp>
 #include <fanout/memory/memory_operations.hpp>
@@ -83,9 +83,24 @@ class Pushes {
 
 FANOUT_INLINE void transfer_all_with_gpus(const MemorySpace& to, const backend::Transfer* transfers, std::size_t count);
 
-/// False for GPUs that cannot copy directly.
-FANOUT_INLINE bool send_to_gpu(const MemorySpace& to, void* to_data, const MemorySpace& from, const void* from_data,
-                               std::size_t bytes);
+/// To the host only what lies in the parcel of the shard that runs here; to another GPU if they can copy directly.
+FANOUT_INLINE bool can_send_from_gpu(const MemorySpace& to, const MemorySpace& from, const void* data,
+                                     std::size_t bytes);
+FANOUT_INLINE void send_from_gpu(const MemorySpace& to, void* to_data, const MemorySpace& from, const void* from_data,
+                                 std::size_t bytes);
+
+// Scratch memory of shards: small arrays are in parcels.
+
+/// The parcel of the shard that runs here. Null if the device that it entered last is on another GPU, or if there is no
+/// parcel.
+FANOUT_INLINE Parcel* parcel_on(const MemorySpace& space);
+/// The parcel that the array lies in; null if there is none.
+FANOUT_INLINE Parcel* parcel_of(const MemorySpace& space, const void* array) noexcept;
+
+FANOUT_INLINE void* allocate_scratch_on_gpu(const MemorySpace& space, std::size_t bytes);
+FANOUT_INLINE void* transfer_into_scratch_on_gpu(const MemorySpace& to, const MemorySpace& from, const void* from_data,
+                                                 std::size_t bytes);
+FANOUT_INLINE void release_scratch_on_gpu(const MemorySpace& space, void* data, std::size_t bytes, void*) noexcept;
 
 /// Waits for what this thread has done with the GPU's memory; other threads wait for theirs. A thread that has entered
 /// no device has already waited for each operation.
@@ -93,9 +108,11 @@ inline void wait_for_gpu(const MemorySpace& space) {
   if (innermost_streams != nullptr) streams_for(space).synchronize();
 }
 
-/// The tables for a GPU's memory, for parts of an OutputBuffer there, and for bytes that the caller owns.
+/// The tables for a GPU's memory, for scratch memory, for parts of an OutputBuffer there, and for bytes that the caller
+/// owns.
 struct CudaTables {
   static const backend::MemoryOperations memory;
+  static const backend::MemoryOperations scratch;
   static const backend::MemoryOperations windows;
   static const backend::MemoryOperations borrowed;
 };
@@ -111,7 +128,17 @@ inline constexpr backend::MemoryOperations CudaTables::memory{.allocate = &alloc
                                                               .transfer_all = &transfer_all_with_gpus,
                                                               .windows = &windows,
                                                               .borrowed = &borrowed,
-                                                              .send = &send_to_gpu};
+                                                              .scratch = &scratch,
+                                                              .can_send = &can_send_from_gpu,
+                                                              .send = &send_from_gpu};
+inline constexpr backend::MemoryOperations CudaTables::scratch = [] {
+  backend::MemoryOperations scratch = memory;
+  scratch.allocate = &allocate_scratch_on_gpu;
+  scratch.release = &release_scratch_on_gpu;
+  scratch.fresh = &CudaTables::scratch;
+  scratch.transfer_in = &transfer_into_scratch_on_gpu;
+  return scratch;
+}();
 inline constexpr backend::MemoryOperations CudaTables::windows = fanout::detail::window_operations(memory);
 inline constexpr backend::MemoryOperations CudaTables::borrowed = fanout::detail::borrowed_operations(memory);
 

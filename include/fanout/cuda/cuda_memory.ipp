@@ -130,14 +130,62 @@ void transfer_all_with_gpus(const MemorySpace& to, const backend::Transfer* tran
   settle(streams);
 }
 
-bool send_to_gpu(const MemorySpace& to, void* to_data, const MemorySpace& from, const void* from_data,
-                 std::size_t bytes) {
+bool can_send_from_gpu(const MemorySpace& to, const MemorySpace& from, const void* data, std::size_t bytes) {
   if (bytes == 0) return true;
-  DeviceStreams& target = streams_for(to);
-  DeviceStreams& source = streams_for(from);
-  if (!peer_trusted(source.gpu().index(), target.gpu().index())) return false;
-  push(target, to_data, source, from_data, bytes);
-  return true;
+  if (!(to == host_memory)) return peer_trusted(streams_for(from).gpu().index(), streams_for(to).gpu().index());
+  const Parcel* const parcel = innermost_streams != nullptr ? innermost_streams->taken_parcel() : nullptr;
+  return parcel != nullptr && parcel->has(data) && parcel->has_room_to_want();
+}
+
+void send_from_gpu(const MemorySpace& to, void* to_data, const MemorySpace& from, const void* from_data,
+                   std::size_t bytes) {
+  if (bytes == 0) return;
+  if (to == host_memory) return innermost_streams->taken_parcel()->want(to_data, from_data, bytes);
+  push(streams_for(to), to_data, streams_for(from), from_data, bytes);
+}
+
+Parcel* parcel_on(const MemorySpace& space) {
+  if (innermost_streams == nullptr || innermost_streams->streams().gpu().index() != space.owner.index) return nullptr;
+  return innermost_streams->parcel();
+}
+
+Parcel* parcel_of(const MemorySpace& space, const void* array) noexcept {
+  GpuState& gpu = *gpus[space.owner.index].gpu.load(fanout::detail::MemoryOrder::acquire);
+  for (DeviceStreams* streams = gpu.all_streams().load(fanout::detail::MemoryOrder::acquire); streams != nullptr;
+       streams = streams->next()) {
+    if (Parcel* const parcel = streams->parcels().find(array)) return parcel;
+  }
+  return nullptr;
+}
+
+void* allocate_scratch_on_gpu(const MemorySpace& space, std::size_t bytes) {
+  if (bytes <= Parcel::small) {
+    Parcel* const parcel = parcel_on(space);
+    if (void* const room = parcel != nullptr ? parcel->add(bytes) : nullptr) return room;
+  }
+  return allocate_on_gpu(space, bytes);
+}
+
+void* transfer_into_scratch_on_gpu(const MemorySpace& to, const MemorySpace& from, const void* from_data,
+                                   std::size_t bytes) {
+  if (bytes <= Parcel::small && from == host_memory) {
+    Parcel* const parcel = parcel_on(to);
+    if (void* const room = parcel != nullptr ? parcel->add(from_data, bytes) : nullptr) return room;
+  }
+  return transfer_into_gpu(to, from, from_data, bytes);
+}
+
+void release_scratch_on_gpu(const MemorySpace& space, void* data, std::size_t bytes, void*) noexcept {
+  Parcel* const parcel = bytes <= Parcel::small ? parcel_of(space, data) : nullptr;
+  if (parcel == nullptr) return release_on_gpu(space, data, bytes, nullptr);
+  for (int attempt = 0; attempt < 2; ++attempt) {
+    try {
+      await_peer_reads(*gpus[space.owner.index].gpu.load(fanout::detail::MemoryOrder::acquire), parcel->stream(), data,
+                       bytes);
+      return parcel->release();
+    } catch (...) {  // as in release_on_gpu(). If both fail, the parcel is not used again
+    }
+  }
 }
 
 }}}}  // namespace fanout::v0::cuda::detail

@@ -3,6 +3,7 @@
 
 #include <cstddef>
 
+#include <fanout/cuda/runtime/device_streams.hpp>
 #include <fanout/cuda/runtime/gpu_index.hpp>
 #include <fanout/cuda/runtime/gpu_state.hpp>
 #include <fanout/cuda/runtime/memory_pool.hpp>
@@ -23,7 +24,8 @@ inline MemoryInfo memory_info(GpuIndex device = {}) { return detail::memory_info
 // These report fanout's own pool of the GPU's memory in this process. They make no context: on a GPU that was not used,
 // they return 0 and do nothing. Released memory counts as allocated until the work before its release is done.
 
-/// Bytes that tensors, buffers and scratch memory hold now.
+/// Bytes that tensors, buffers and scratch memory hold now. Small scratch memory is part of blocks that the pool keeps
+/// for all calls, and does not count.
 inline std::size_t memory_allocated(GpuIndex device = {}) { return detail::pool_use(device.gpu()).allocated; }
 
 /// The largest memory_allocated() since the process began, or since reset_peak_memory().
@@ -37,12 +39,15 @@ inline void reset_peak_memory(GpuIndex device = {}) { detail::reset_peaks(device
 
 /// Returns the pool's free memory to the GPU, so that others can allocate it. Allocated memory stays. It does not give
 /// fanout more memory. Waits for all work of the GPU. Throws DeviceLost and CudaError.
-inline void empty_cache(GpuIndex device) { detail::trim_pool(device.gpu()); }
+inline void empty_cache(GpuIndex device) {
+  detail::trim_parcels(device.gpu());
+  detail::trim_pool(device.gpu());
+}
 
 /// The same on all GPUs that the process has used, and for the host memory that pinned_memory keeps.
 inline void empty_cache() {
   detail::pinned_cache.trim();
-  for (int i = 0; i < detail::count_gpus().count; ++i) detail::trim_pool(detail::gpu_at(i));
+  for (int i = 0; i < detail::count_gpus().count; ++i) empty_cache(GpuIndex(i));
 }
 
 }}}  // namespace fanout::v0::cuda

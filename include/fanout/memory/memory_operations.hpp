@@ -43,11 +43,15 @@ struct Transfer {
 ///    none; parts are then copied.
 /// 11. `borrowed` is the table for bytes in the same space that the caller owns: see borrowed_operations(). Null if
 ///    devices cannot write results there; results are then made elsewhere and copied.
-/// 12. `send` begins to copy from this memory to another one of the same kind, which is the caller's or comes from
-///    allocate_for_all(). The copy is in order with the work of the device that the thread has entered. That device's
-///    completion() stands for the copy, too. Returns false if these devices cannot do that. Throws what `transfer`
-///    throws. Null if no device can.
-/// 13. `host_access` is true if the host may read and write the memory in place, like managed memory. The elements of a
+/// 12. `scratch` is the table for memory of the same space that a shard uses while it runs, and that is released at its
+///    end. A copy that its `transfer_in` makes may begin later: see requirement 12 of Device. Null if that is no better.
+/// 13. `can_send` is true if `send` can copy these bytes, which the thread that has entered the device of this memory
+///    has made. Null if nothing can be sent.
+/// 14. `send` begins to copy from this memory to the host's, or to another one of the same kind, which is the caller's
+///    or comes from allocate_for_all(). The copy is in order with the work of the device that the thread has entered.
+///    It is done when the completion() that the thread asks for next has been waited for. Throws what `transfer`
+///    throws.
+/// 15. `host_access` is true if the host may read and write the memory in place, like managed memory. The elements of a
 ///    tensor there can then be used on the host. Nothing waits for the device's work first.
 struct MemoryOperations {
   void* (*allocate)(const MemorySpace& space, std::size_t bytes);
@@ -64,7 +68,9 @@ struct MemoryOperations {
   void (*transfer_all)(const MemorySpace& to, const Transfer* transfers, std::size_t count) = nullptr;
   const MemoryOperations* windows = nullptr;
   const MemoryOperations* borrowed = nullptr;
-  bool (*send)(const MemorySpace& to, void* to_data, const MemorySpace& from, const void* from_data,
+  const MemoryOperations* scratch = nullptr;
+  bool (*can_send)(const MemorySpace& to, const MemorySpace& from, const void* from_data, std::size_t bytes) = nullptr;
+  void (*send)(const MemorySpace& to, void* to_data, const MemorySpace& from, const void* from_data,
                std::size_t bytes) = nullptr;
   bool host_access = false;
 };

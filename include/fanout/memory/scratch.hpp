@@ -41,6 +41,12 @@ class Scratch {
 
   bool empty() const noexcept { return last_ == nullptr && kept_ == nullptr; }
 
+  /// The same memory, with the operations for what a Scratch owns.
+  static backend::Memory in(const backend::Memory& memory) noexcept {
+    const backend::MemoryOperations* const scratch = memory.operations->scratch;
+    return {memory.space, scratch != nullptr ? scratch : memory.operations};
+  }
+
   /// Allocates `bytes` uninitialised bytes. Throws OutOfMemory.
   void* allocate(const backend::Memory& memory, std::size_t bytes) { return make_buffer(memory, 1, bytes).row(0); }
 
@@ -52,7 +58,7 @@ class Scratch {
 
   /// Makes an output buffer that no other shard shares. Throws what its constructor throws.
   OutputBuffer& make_buffer(const backend::Memory& memory, std::size_t rows, std::size_t row_bytes) {
-    last_ = new OutputBuffer(memory, rows, row_bytes, last_);
+    last_ = new OutputBuffer(in(memory), rows, row_bytes, last_);
     return *last_;
   }
 

@@ -37,6 +37,10 @@ consteval bool any_has_rows_to_send(ChildTypes<ChildType<Child, Step>...>) {
   return (has_rows_to_send<Child>() || ...);
 }
 
+/// True for tuples, dicts, structs and arrays.
+template <class X>
+inline constexpr bool has_fixed_children =
+    !ArrayLeaf<X> && (child_kind<X> == ChildKind::fixed || child_kind<X> == ChildKind::array);
 template <class X>
 inline constexpr bool is_output = false;
 template <class T, std::size_t R>
@@ -51,7 +55,8 @@ template <class Rule, class X>
 inline constexpr bool has_rule<WithRule<Rule, X>> = true;
 
 /// True for a result of a shard in which all memory of the device can be found and replaced: outputs, tensors and
-/// numbers, also in tuples, dicts and structs, and under rules.
+/// numbers, also in tuples, dicts, structs and
+/// arrays, and under rules.
 template <class X>
 consteval bool can_leave_device() {
   if constexpr (is_output<X> || is_tensor<X> || Scalar<X>) {
@@ -60,19 +65,19 @@ consteval bool can_leave_device() {
     return can_leave_device<decltype(X::value)>();
   } else if constexpr (owns_elements<X>) {
     return Scalar<typename X::value_type>;
-  } else if constexpr (!ArrayLeaf<X> && child_kind<X> == ChildKind::fixed) {
+  } else if constexpr (has_fixed_children<X>) {
     return all_can_leave_device(child_types_t<X>());
   } else {
     return false;
   }
 }
 
-/// True for outputs whose rows are concatenated, alone or in tuples, dicts and structs.
+/// True for outputs whose rows are concatenated, alone or in tuples, dicts, structs and arrays.
 template <class X>
 consteval bool has_rows_to_send() {
   if constexpr (is_output<X>) {
     return true;
-  } else if constexpr (!has_rule<X> && !ArrayLeaf<X> && child_kind<X> == ChildKind::fixed) {
+  } else if constexpr (!has_rule<X> && has_fixed_children<X>) {
     return any_has_rows_to_send(child_types_t<X>());
   } else {
     return false;
@@ -118,7 +123,8 @@ class ResultMover {
   }
 
  private:
-  /// Calls `f(array, concatenated)` for each output and tensor in tuples, dicts and structs, and under rules.
+  /// Calls `f(array, concatenated)` for each output and tensor in tuples, dicts, structs and arrays, and under
+  /// rules.
   /// `concatenated` is false under a rule.
   template <bool Concatenated, class X, class F>
   static void visit(X& part, const F& f) {
@@ -126,7 +132,7 @@ class ResultMover {
       f(part, std::bool_constant<Concatenated>());
     } else if constexpr (has_rule<X>) {
       visit<false>(part.value, f);
-    } else if constexpr (!ArrayLeaf<X> && child_kind<X> == ChildKind::fixed) {
+    } else if constexpr (has_fixed_children<X>) {
       visit_children(part, LeafPath("result"),
                      [&f](auto& child, const LeafPath&, auto) { visit<Concatenated>(child, f); });
     }
@@ -137,7 +143,6 @@ class ResultMover {
     if (!scratch_.has(output.buffer())) return;
     const bool moved = move_to_shared_buffer(output, [&](std::byte* first, std::size_t bytes) {
       backend::transfer(call_.target, first, output.space(), output.data(), bytes);
-      return true;
     });
     if (!moved) all_moved_ = false;
   }
@@ -155,11 +160,16 @@ class ResultMover {
   template <class T, std::size_t R>
   bool send_output(Output<T, R>& output) {
     const MemorySpace& target = call_.target.space;
-    const auto send = output.buffer().memory().operations->send;
-    if (send == nullptr || target == output.space() || !(target.owner.kind == output.space().owner.kind)) return false;
+    const MemorySpace from = output.space();
+    const backend::MemoryOperations& operations = *output.buffer().memory().operations;
+    const bool is_near = target == host_memory || target.owner.kind == from.owner.kind;
+    if (operations.can_send == nullptr || !is_near || target == from ||
+        !operations.can_send(target, from, output.data(), output.size() * sizeof(T))) {
+      return false;
+    }
     try {
       return move_to_shared_buffer(output, [&](std::byte* first, std::size_t bytes) {
-        return send(target, first, output.space(), output.data(), bytes);
+        operations.send(target, first, from, output.data(), bytes);
       });
     } catch (const OutOfMemory&) {
       return false;  // This is no error of the shard: the call throws it when it gathers.
@@ -167,16 +177,15 @@ class ResultMover {
   }
 
   /// Copies the rows of a shard's own output by `copy(first, bytes)`, to where they belong in the buffer that all
-  /// shards share. The output becomes a window of that buffer. Returns false, and changes nothing, if `copy` returns
-  /// false, or if shards asked for outputs in different orders, so that the buffer has other rows. Throws OutOfMemory,
-  /// and what `copy` throws.
+  /// shards share. The output becomes a window of that buffer. Returns false, and changes nothing, if shards asked for
+  /// outputs in different orders, so that the buffer has other rows. Throws OutOfMemory, and what `copy` throws.
   template <class T, std::size_t R, class Copy>
   bool move_to_shared_buffer(Output<T, R>& output, const Copy& copy) {
     const std::size_t row_bytes = output.buffer().row_bytes();
     const auto& shared = call_.outputs.get(output.buffer().number(), call_.plan.rows(), row_bytes);
     if (shared.row_bytes != row_bytes) return false;
     std::byte* const first = shared.first + rows_.first * row_bytes;
-    if (!copy(first, output.size() * sizeof(T))) return false;
+    copy(first, output.size() * sizeof(T));
     output = Output<T, R>(*shared.buffer, first, call_.target.space, rows_, output.extents());
     return true;
   }

@@ -155,6 +155,7 @@ class alignas(cache_line) ShardBody {
                                                                 .scratch = &slot.scratch,
                                                                 .axis = body.axis_,
                                                                 .first_row = body.outputs_.place->first_row});
+      if constexpr (requires { entered.inputs_are_made(); }) entered.inputs_are_made();
       if constexpr (requires { runner.check_memory(); }) runner.check_memory();
       if (!body.is_plain_) body.outputs_.forward_begins(shard);
       try {

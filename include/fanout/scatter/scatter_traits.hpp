@@ -222,9 +222,9 @@ const T* moved_elements(const MemorySpace& from, const T* data, std::size_t size
   if (size == 0) return nullptr;
   Scratch& scratch = scratch_for(place, path);
   const std::size_t bytes = size * sizeof(T);
-  return static_cast<const T*>(
-      scratch.keep_bytes(Storage({place.memory.space, place.memory.operations->fresh},
-                                 backend::transfer_in(place.memory, from, data, bytes), bytes, nullptr)));
+  const backend::Memory memory = Scratch::in(place.memory);
+  return static_cast<const T*>(scratch.keep_bytes(Storage(
+      {memory.space, memory.operations->fresh}, backend::transfer_in(memory, from, data, bytes), bytes, nullptr)));
 }
 
 template <class T, std::size_t R>

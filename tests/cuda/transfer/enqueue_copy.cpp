@@ -2,7 +2,7 @@
 #include <doctest/doctest.h>
 
 #include <fanout/cuda/runtime/memory_pool.hpp>
-#include <fanout/cuda/transfer/enqueue_copy.hpp>
+#include <fanout/cuda/runtime/enqueue_copy.hpp>
 
 #include "cuda/gpus.hpp"
 

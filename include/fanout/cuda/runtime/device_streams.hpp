@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 
+#include <utility>
+
 #include <cuda_runtime_api.h>
 
 #include <fanout/base/device_id.hpp>
@@ -11,6 +13,7 @@
 #include <fanout/cuda/runtime/event.hpp>
 #include <fanout/cuda/runtime/gpu_state.hpp>
 #include <fanout/cuda/runtime/numa_node.hpp>
+#include <fanout/cuda/runtime/parcel.hpp>
 #include <fanout/cuda/runtime/staging.hpp>
 #include <fanout/cuda/runtime/stream.hpp>
 #include <fanout/cuda/runtime/thread_context.hpp>
@@ -43,6 +46,7 @@ class DeviceStreams {
   const DeviceId& id() const noexcept { return id_; }
   backend::Worker& worker() const noexcept { return worker_; }
   Staging& staging() noexcept { return staging_; }
+  Parcels& parcels() noexcept { return parcels_; }
   DeviceStreams* next() const noexcept { return next_; }
 
   /// The stream of the device's work and memory operations, in order.
@@ -53,8 +57,10 @@ class DeviceStreams {
   /// Later work of the stream `later`, of any GPU, waits for all work that is now in `earlier`: compute() or copies().
   FANOUT_INLINE void let_wait(StreamRef later, StreamRef earlier);
 
-  /// A Completion of all the device's work so far.
-  backend::Completion completion() { return completions_.of(compute()); }
+  /// A Completion of all the device's work so far. It also stands for what this thread's parcel is to deliver.
+  FANOUT_INLINE backend::Completion completion();
+  /// Call this before a thread gives the device more work.
+  void more_work_comes() noexcept { completions_.more_work_comes(); }
 
   /// False if no completion is waited for. Then the device is idle, unless its streams were given work elsewhere than
   /// in calls of models.
@@ -73,6 +79,7 @@ class DeviceStreams {
   fanout::detail::Atomic<cudaStream_t> copies_{nullptr};
   fanout::detail::ForkSafeMutex making_;
   Staging staging_;
+  Parcels parcels_;
   Completions completions_;
   fanout::detail::ForkSafeMutex linking_;  // guards the two events
   Event computed_;
@@ -82,6 +89,9 @@ class DeviceStreams {
 
 /// The streams of the device with this instance number on a GPU; made at first use.
 FANOUT_INLINE DeviceStreams& streams_of(GpuState& gpu, int instance);
+
+/// Releases the memory of the parcels on a GPU that no shard uses.
+FANOUT_INLINE void trim_parcels(GpuState& gpu) noexcept;
 
 /// True if the process has more devices than one, on whichever GPUs.
 FANOUT_INLINE bool has_several_devices() noexcept;
@@ -114,8 +124,25 @@ class EnteredStreams {
   DeviceStreams& streams() const noexcept { return streams_; }
   const EnteredStreams* outer() const noexcept { return outer_; }
 
+  /// The parcel for the small arrays of the shard that runs here: taken at the first call. Null if there is none.
+  /// Throws DeviceLost and CudaError.
+  Parcel* parcel() const {
+    if (parcel_ == nullptr) parcel_ = streams_.parcels().take(streams_.compute());
+    return parcel_;
+  }
+  /// The same; null if none was taken.
+  Parcel* taken_parcel() const noexcept { return parcel_; }
+  /// The parcel belongs to the caller from now on, who must release it when the work that uses it is done.
+  Parcel* hand_over_parcel() const noexcept { return std::exchange(parcel_, nullptr); }
+
+  /// Sends the parcel: see Device.
+  void inputs_are_made() const {
+    if (parcel_ != nullptr) parcel_->send();
+  }
+
  private:
   DeviceStreams& streams_;
+  mutable Parcel* parcel_ = nullptr;
   const EnteredStreams* const outer_;
   const ThreadContext before_;
 };

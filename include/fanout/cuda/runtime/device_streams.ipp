@@ -10,6 +10,7 @@ DeviceStreams::DeviceStreams(GpuState& gpu, int instance, const NumaNode& node, 
       id_{.kind = "cuda", .index = gpu.index(), .instance = instance},
       worker_(backend::registry().worker(id_, node.cores, false)),
       staging_(gpu, node.number),
+      parcels_(gpu, node.number),
       next_(next) {}
 
 void DeviceStreams::let_wait(StreamRef later, StreamRef earlier) {
@@ -26,6 +27,11 @@ void DeviceStreams::synchronize() {
     if (cudaStream_t handle = stream->load(fanout::detail::MemoryOrder::acquire))
       StreamRef(handle, gpu_.index()).synchronize();
   }
+}
+
+backend::Completion DeviceStreams::completion() {
+  const bool is_innermost = innermost_streams != nullptr && &innermost_streams->streams() == this;
+  return completions_.of(compute(), is_innermost ? innermost_streams->hand_over_parcel() : nullptr);
 }
 
 StreamRef DeviceStreams::made(fanout::detail::Atomic<cudaStream_t>& stream) {
@@ -56,6 +62,13 @@ DeviceStreams& streams_of(GpuState& gpu, int instance) {
   return *made;
 }
 
+void trim_parcels(GpuState& gpu) noexcept {
+  for (DeviceStreams* streams = gpu.all_streams().load(fanout::detail::MemoryOrder::acquire); streams != nullptr;
+       streams = streams->next()) {
+    streams->parcels().trim();
+  }
+}
+
 bool has_several_devices() noexcept {
   int devices = 0;
   for (int i = 0; i < count_gpus().count; ++i) {
@@ -70,7 +83,7 @@ bool has_several_devices() noexcept {
 }
 
 EnteredStreams::EnteredStreams(DeviceStreams& streams)
-    : streams_(streams), outer_(innermost_streams), before_(thread_context) {
+    : streams_(streams), outer_(innermost_streams), before_(known_thread_context()) {
   streams.gpu().require();
   if (before_.held == nullptr) {
     push_context(streams.gpu());
@@ -80,9 +93,12 @@ EnteredStreams::EnteredStreams(DeviceStreams& streams)
   thread_context = {.current = &streams.gpu()};
   innermost_streams = this;
   if (fanout::detail::is_worker_thread) ignore_captures_of_others(streams.gpu().index());
+  streams.more_work_comes();
 }
 
 EnteredStreams::~EnteredStreams() {
+  // A shard without a completion has waited for its device.
+  if (parcel_ != nullptr) parcel_->release();
   innermost_streams = outer_;
   thread_context = before_;
   if (before_.held == nullptr) {

@@ -81,6 +81,8 @@ class GpuState {
   fanout::detail::Atomic<cudaMemPool_t>& pool() noexcept { return pool_; }
   fanout::detail::Atomic<DeviceStreams*>& all_streams() noexcept { return all_streams_; }
   fanout::detail::Atomic<PeerReads*>& peer_reads() noexcept { return peer_reads_; }
+  /// The bytes of the pool that the parcels of its devices keep.
+  fanout::detail::Atomic<std::uint64_t>& bytes_in_parcels() noexcept { return bytes_in_parcels_; }
 
  private:
   const int index_;
@@ -89,6 +91,7 @@ class GpuState {
   fanout::detail::Atomic<cudaMemPool_t> pool_{nullptr};
   fanout::detail::Atomic<DeviceStreams*> all_streams_{nullptr};
   fanout::detail::Atomic<PeerReads*> peer_reads_{nullptr};
+  fanout::detail::Atomic<std::uint64_t> bytes_in_parcels_{0};
   fanout::detail::ForkSafeMutex making_;
 };
 

@@ -70,6 +70,10 @@ PoolUse pool_use(GpuState& gpu) {
   read(cudaMemPoolAttrUsedMemHigh, use.most_allocated);
   read(cudaMemPoolAttrReservedMemCurrent, use.reserved);
   read(cudaMemPoolAttrReservedMemHigh, use.most_reserved);
+  // Parcels are kept for the arrays of later shards, as the pool's own free memory is.
+  const std::uint64_t parcels = gpu.bytes_in_parcels().load(fanout::detail::MemoryOrder::relaxed);
+  for (std::uint64_t* const bytes : {&use.allocated, &use.most_allocated})
+    *bytes -= *bytes < parcels ? *bytes : parcels;
   // A peak that was reset starts at 0, but it is at least what is allocated.
   if (use.most_allocated < use.allocated) use.most_allocated = use.allocated;
   if (use.most_reserved < use.reserved) use.most_reserved = use.reserved;

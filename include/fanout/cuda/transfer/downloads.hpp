@@ -8,9 +8,9 @@
 
 #include <fanout/base/separate_compilation.hpp>
 #include <fanout/cuda/runtime/device_streams.hpp>
+#include <fanout/cuda/runtime/enqueue_copy.hpp>
 #include <fanout/cuda/runtime/staging.hpp>
 #include <fanout/cuda/runtime/stream.hpp>
-#include <fanout/cuda/transfer/enqueue_copy.hpp>
 #include <fanout/cuda/transfer/pinned.hpp>
 
 namespace fanout { inline namespace v0 { namespace cuda::detail {

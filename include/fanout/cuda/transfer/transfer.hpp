@@ -7,13 +7,13 @@
 
 #include <fanout/base/separate_compilation.hpp>
 #include <fanout/cuda/runtime/device_streams.hpp>
+#include <fanout/cuda/runtime/enqueue_copy.hpp>
 #include <fanout/cuda/runtime/gpu_state.hpp>
 #include <fanout/cuda/runtime/memory_pool.hpp>
 #include <fanout/cuda/runtime/staging.hpp>
 #include <fanout/cuda/runtime/status.hpp>
 #include <fanout/cuda/runtime/stream.hpp>
 #include <fanout/cuda/transfer/downloads.hpp>
-#include <fanout/cuda/transfer/enqueue_copy.hpp>
 #include <fanout/cuda/transfer/peer_reads.hpp>
 #include <fanout/cuda/transfer/pinned.hpp>
 

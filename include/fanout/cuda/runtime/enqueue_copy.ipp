@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 
-#include <fanout/cuda/transfer/enqueue_copy.hpp>
+#include <fanout/cuda/runtime/enqueue_copy.hpp>
 
 namespace fanout { inline namespace v0 { namespace cuda::detail {
 

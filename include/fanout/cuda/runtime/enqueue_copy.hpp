@@ -26,5 +26,5 @@ FANOUT_INLINE void enqueue_peer_copy(StreamRef stream, void* to, int to_gpu, con
 }}}  // namespace fanout::v0::cuda::detail
 
 #if !defined(FANOUT_SEPARATE_COMPILATION)
-#include <fanout/cuda/transfer/enqueue_copy.ipp>
+#include <fanout/cuda/runtime/enqueue_copy.ipp>
 #endif
