@@ -81,7 +81,8 @@ TEST_CASE_FIXTURE(fanout_test::Watched, "there and back, 16 small arrays take 8 
       fanout::launch(ctx, all[0].size(), [all, to](std::size_t i) { ((to[I][i] = 2 * all[I][i]), ...); });
       return outputs;
     };
-  }(std::make_index_sequence<16>());
+  }
+  (std::make_index_sequence<16>());
   const ParallelModel model{forward, fanout::cuda_devices(), Options{.output = fanout::DeviceId{"host"}}};
   std::array<Tensor<float, 1>, 16> x;
   for (std::size_t k = 0; k < 16; ++k) {
@@ -94,4 +95,24 @@ TEST_CASE_FIXTURE(fanout_test::Watched, "there and back, 16 small arrays take 8 
   for (std::size_t k = 0; k < 16; ++k) {
     for (std::size_t i = 0; i < 100; ++i) CHECK(y[k][i] == 2 * x[k][i]);
   }
+}
+
+TEST_CASE_FIXTURE(fanout_test::Watched,
+                  "on an array that is on the GPU, a call takes 4 calls of CUDA, and one block for all results") {
+  if (!fanout_test::has_stand_in(1)) return;
+  const ParallelModel model{doubled, fanout::cuda_devices({0})};
+  const auto x = fanout::to(numbers(20'000), fanout::CudaDevice(0));
+  Tensor<float, 1> y = model(x);
+  const float* const block = y.data();
+  // The context is entered and left, the kernel launched, the stream waited for.
+  CHECK(calls_of([&] {
+          y = {};
+          y = model(x);
+        }) <= 4);
+  CHECK(y.data() == block);
+  const Tensor<float, 1> first = std::move(y);
+  y = model(x);
+  CHECK(y.data() != first.data());
+  const auto there = fanout::to_host(y);
+  for (std::size_t i = 0; i < there.size(); ++i) CHECK(there[i] == 2 * static_cast<float>(i));
 }

@@ -12,6 +12,7 @@
 #include <fanout/cuda/runtime/device_guard.hpp>
 #include <fanout/cuda/runtime/device_streams.hpp>
 #include <fanout/cuda/runtime/gpu_state.hpp>
+#include <fanout/cuda/runtime/memory_pool.hpp>
 #include <fanout/cuda/runtime/status.hpp>
 #include <fanout/cuda/runtime/stream.hpp>
 #include <fanout/sync/atomic.hpp>
@@ -30,15 +31,22 @@ inline const bool left_by_design = [] {
   return true;
 }();
 
-/// What the library keeps in its cache is released before the stand-in looks at what is left.
+/// Releases the memory that the library keeps for later calls.
+inline void release_kept_memory() {
+  for (int i = 0; i < fanout::cuda::detail::count_gpus().count; ++i) {
+    fanout::cuda::detail::GpuState& gpu = fanout::cuda::detail::gpu_at(i);
+    fanout::cuda::detail::trim_parcels(gpu);
+    fanout::cuda::detail::trim_pool(gpu);
+  }
+}
+
+/// Releases it before the stand-in looks at what is left.
 inline const struct EmptiedAtExit {
   EmptiedAtExit() = default;
   EmptiedAtExit(const EmptiedAtExit&) = delete;
   EmptiedAtExit& operator=(const EmptiedAtExit&) = delete;
   ~EmptiedAtExit() {
-    if (!stand_in_is_here()) return;
-    for (int i = 0; i < fanout::cuda::detail::count_gpus().count; ++i)
-      fanout::cuda::detail::trim_parcels(fanout::cuda::detail::gpu_at(i));
+    if (stand_in_is_here()) release_kept_memory();
   }
 } emptied_at_exit;
 

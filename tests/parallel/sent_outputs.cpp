@@ -28,8 +28,9 @@ using fanout::View;
 using fanout::backend::host_memory_operations;
 using fanout::backend::MemoryOperations;
 
-int sent = 0;
+std::atomic<int> sent = 0;
 bool can_send = true;
+bool to_host = false;
 bool has_memory = true;                  // on the first device
 std::array<std::atomic<int>, 2> blocks;  // on each device
 int kept = 0;                            // blocks of the second device when its work is done
@@ -47,27 +48,29 @@ void release(const MemorySpace& space, void* data, std::size_t bytes, void* owne
 void transfer(const MemorySpace&, void* to, const MemorySpace&, const void* from, std::size_t bytes) {
   if (bytes != 0) std::memcpy(to, from, bytes);
 }
-bool send(const MemorySpace&, void* to, const MemorySpace&, const void* from, std::size_t bytes) {
-  if (!can_send) return false;
+bool is_sendable(const MemorySpace& to, const MemorySpace&, const void*, std::size_t) {
+  return can_send && (to_host || !(to == fanout::host_memory));
+}
+void send(const MemorySpace&, void* to, const MemorySpace&, const void* from, std::size_t bytes) {
   ++sent;
   std::memcpy(to, from, bytes);
-  return true;
 }
 
 struct Tables {
   static const MemoryOperations sends, mute;
 };
-constexpr MemoryOperations table(const MemoryOperations& fresh, decltype(&send) send_or_null) {
+constexpr MemoryOperations table(const MemoryOperations& fresh, bool sends) {
   return {.allocate = &allocate,
           .release = &release,
           .copy = host_memory_operations.copy,
           .clear = host_memory_operations.clear,
           .fresh = &fresh,
           .transfer = &transfer,
-          .send = send_or_null};
+          .can_send = sends ? &is_sendable : nullptr,
+          .send = sends ? &send : nullptr};
 }
-const MemoryOperations Tables::sends = table(sends, &send);
-const MemoryOperations Tables::mute = table(mute, nullptr);
+const MemoryOperations Tables::sends = table(sends, true);
+const MemoryOperations Tables::mute = table(mute, false);
 
 /// A device with a memory of its own, which the host can use as well.
 template <bool Sends>
@@ -114,7 +117,8 @@ const auto doubles = [](fanout::Context auto& ctx, const View<const float, 1>& x
 /// Calls a model with this forward on two devices and four rows.
 template <bool Sends = true, class F>
 auto call(const F& forward, fanout::Options options = {}) {
-  sent = kept = 0;
+  sent = 0;
+  kept = 0;
   has_memory = true;
   const ParallelModel model{forward, fanout::DeviceSet(Sender<Sends>::visible()), std::move(options)};
   auto result = model(fanout::tensor<float>({0, 1, 2, 3}));
@@ -149,6 +153,22 @@ TEST_CASE("the rows of outputs are sent to the results' memory, and the shard's 
   check_doubled(both.y);
 }
 
+TEST_CASE("rows are also sent to the host, from all devices, also in arrays of outputs") {
+  const fanout::Options to_the_host{.output = fanout::DeviceId{.kind = "host", .index = 0}};
+  to_host = true;
+  check_doubled(call(doubles, to_the_host));
+  CHECK(sent == 2);
+  const auto both = call(
+      [](fanout::Context auto& ctx, const View<const float, 1>& x) {
+        return std::array{doubles(ctx, x), doubles(ctx, x)};
+      },
+      to_the_host);
+  CHECK(sent == 4);
+  check_doubled(both[0]);
+  check_doubled(both[1]);
+  to_host = false;
+}
+
 TEST_CASE("an output that cannot be sent stays on its device until it is gathered") {
   SUBCASE("since the devices cannot copy") {
     can_send = false;
@@ -160,7 +180,7 @@ TEST_CASE("an output that cannot be sent stays on its device until it is gathere
     check_doubled(call<false>(doubles));
     CHECK(kept > 0);
   }
-  SUBCASE("since the results are in memory of another kind") {
+  SUBCASE("since it is not sent to the host") {
     check_doubled(call(doubles, {.output = fanout::DeviceId{.kind = "host", .index = 0}}));
     CHECK(kept > 0);
   }

@@ -41,7 +41,7 @@ FANOUT_INLINE void* allocate_for_all_on_gpu(const MemorySpace& space, std::size_
 
 /// Releases memory in order with the work of the device that the thread has entered. That may be another device than
 /// the one that used the memory, for example if a caller drops a result. No order is needed then: a call returns, and a
-/// shard ends, only when its device's work is done.
+/// shard ends, only when its device's work is done. So the memory is kept for the next result of its size.
 FANOUT_INLINE void release_on_gpu(const MemorySpace& space, void* data, std::size_t bytes, void*) noexcept;
 
 /// Copies within the GPU's memory, without waiting.

@@ -10,6 +10,7 @@ namespace fanout { inline namespace v0 { namespace cuda { namespace detail {
 
 void* allocate_on_gpu(const MemorySpace& space, std::size_t bytes) {
   DeviceStreams& streams = streams_for(space);
+  if (void* const kept = take_kept_block(streams.gpu(), bytes)) return kept;
   void* const data = allocate_in(streams.compute(), bytes);
   try {
     settle(streams);
@@ -23,6 +24,7 @@ void* allocate_on_gpu(const MemorySpace& space, std::size_t bytes) {
 void* allocate_for_all_on_gpu(const MemorySpace& space, std::size_t bytes) {
   GpuState& gpu = gpu_at(space.owner.index);
   if (!has_several_devices()) return allocate_on_gpu(space, bytes);
+  if (void* const kept = take_kept_block(gpu, bytes)) return kept;
   const StreamRef stream = streams_of(gpu, DeviceStreams::allocations).compute();
   void* const data = allocate_in(stream, bytes);
   try {
@@ -39,7 +41,9 @@ void release_on_gpu(const MemorySpace& space, void* data, std::size_t bytes, voi
   if (data == nullptr || gpu == nullptr || !gpu->usable()) return;
   for (int attempt = 0; attempt < 2; ++attempt) {
     try {
-      const StreamRef stream = current_streams(*gpu).compute();
+      DeviceStreams& streams = current_streams(*gpu);
+      const StreamRef stream = streams.compute();
+      if (streams.is_shared() && !are_read_by_peers(*gpu, data, bytes)) return keep_block(stream, data, bytes);
       await_peer_reads(*gpu, stream, data, bytes);
       return release_in(stream, data);
     } catch (...) {

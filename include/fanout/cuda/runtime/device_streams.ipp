@@ -83,7 +83,7 @@ bool has_several_devices() noexcept {
 }
 
 EnteredStreams::EnteredStreams(DeviceStreams& streams)
-    : streams_(streams), outer_(innermost_streams), before_(known_thread_context()) {
+    : streams_(streams), outer_(innermost_streams), before_(thread_context) {
   streams.gpu().require();
   if (before_.held == nullptr) {
     push_context(streams.gpu());

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <string>
 
@@ -44,6 +45,14 @@ FANOUT_INLINE void refuse_fork();
 /// count above 0, since a driver may be loaded later. Never throws.
 FANOUT_INLINE GpuCount count_gpus() noexcept;
 
+/// A block of a GPU's memory that no work in flight uses, kept for the next allocation of its size.
+struct KeptBlock {
+  fanout::detail::ForkSafeMutex mutex;  // guards all below
+  void* data = nullptr;
+  std::size_t bytes = 0;
+  cudaStream_t stream = nullptr;  // in which it can be released
+};
+
 /// The state of one GPU in this process. Made when the GPU is first named, which makes no context. Never destroyed,
 /// since tensors may outlive main(). Expensive members are made at their first use.
 class GpuState {
@@ -81,8 +90,10 @@ class GpuState {
   fanout::detail::Atomic<cudaMemPool_t>& pool() noexcept { return pool_; }
   fanout::detail::Atomic<DeviceStreams*>& all_streams() noexcept { return all_streams_; }
   fanout::detail::Atomic<PeerReads*>& peer_reads() noexcept { return peer_reads_; }
-  /// The bytes of the pool that the parcels of its devices keep.
-  fanout::detail::Atomic<std::uint64_t>& bytes_in_parcels() noexcept { return bytes_in_parcels_; }
+  /// The block that was released last: see keep_block().
+  KeptBlock& kept_block() noexcept { return kept_block_; }
+  /// The bytes of the pool that are kept for later allocations: in that block, and in the parcels of the devices.
+  fanout::detail::Atomic<std::uint64_t>& kept_bytes() noexcept { return kept_bytes_; }
 
  private:
   const int index_;
@@ -91,7 +102,8 @@ class GpuState {
   fanout::detail::Atomic<cudaMemPool_t> pool_{nullptr};
   fanout::detail::Atomic<DeviceStreams*> all_streams_{nullptr};
   fanout::detail::Atomic<PeerReads*> peer_reads_{nullptr};
-  fanout::detail::Atomic<std::uint64_t> bytes_in_parcels_{0};
+  KeptBlock kept_block_;
+  fanout::detail::Atomic<std::uint64_t> kept_bytes_{0};
   fanout::detail::ForkSafeMutex making_;
 };
 

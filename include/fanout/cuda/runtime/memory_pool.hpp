@@ -24,8 +24,8 @@ FANOUT_INLINE void require_pools(GpuState& gpu);
 /// `compute`. Throws DeviceLost and CudaError.
 FANOUT_INLINE cudaMemPool_t pool_of(GpuState& gpu);
 
-/// Returns free memory to the GPU, after waiting for all of its work. Does nothing on a GPU that was not used. Throws
-/// DeviceLost and CudaError.
+/// Returns free memory and the kept block to the GPU, after waiting for all of its work. Does nothing on a GPU that was
+/// not used. Throws DeviceLost and CudaError.
 FANOUT_INLINE void trim_pool(GpuState& gpu);
 
 /// The pool's statistics, in bytes.
@@ -59,6 +59,13 @@ inline void release_in(StreamRef stream, void* data) noexcept {
   const QuietGuard entered(*gpus[stream.device()].gpu.load(fanout::detail::MemoryOrder::acquire));
   if (entered.entered()) note(::cudaFreeAsync(data, stream.get()), stream.device());
 }
+
+/// Keeps memory that no work in flight uses, for the next allocation of its size, which then makes no call of CUDA.
+/// Releases what was kept before.
+FANOUT_INLINE void keep_block(StreamRef stream, void* data, std::size_t bytes) noexcept;
+
+/// The memory that was kept, if it has this size, for any stream; otherwise null. Throws DeviceLost and CudaError.
+FANOUT_INLINE void* take_kept_block(GpuState& gpu, std::size_t bytes);
 
 }}}  // namespace fanout::v0::cuda::detail
 

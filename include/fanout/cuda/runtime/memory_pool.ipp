@@ -4,6 +4,7 @@
 #include <fanout/cuda/runtime/memory_pool.hpp>
 
 #include <string>
+#include <utility>
 
 #include <fanout/base/error.hpp>
 
@@ -49,10 +50,38 @@ cudaMemPool_t pool_of(GpuState& gpu) {
   return made;
 }
 
+void keep_block(StreamRef stream, void* data, std::size_t bytes) noexcept {
+  GpuState& gpu = *gpus[stream.device()].gpu.load(fanout::detail::MemoryOrder::acquire);
+  {
+    KeptBlock& kept = gpu.kept_block();
+    const fanout::detail::ForkSafeLock keeping(kept.mutex);
+    gpu.kept_bytes().fetch_add(bytes - kept.bytes, fanout::detail::MemoryOrder::relaxed);
+    std::swap(kept.data, data);
+    kept.bytes = bytes;
+    kept.stream = stream.get();
+  }
+  if (data != nullptr) release_in(stream, data);
+}
+
+void* take_kept_block(GpuState& gpu, std::size_t bytes) {
+  gpu.require();
+  KeptBlock& kept = gpu.kept_block();
+  const fanout::detail::ForkSafeLock taking(kept.mutex);
+  if (kept.data == nullptr || kept.bytes != bytes) return nullptr;
+  gpu.kept_bytes().fetch_sub(std::exchange(kept.bytes, 0), fanout::detail::MemoryOrder::relaxed);
+  return std::exchange(kept.data, nullptr);
+}
+
 void trim_pool(GpuState& gpu) {
   cudaMemPool_t pool = gpu.pool().load(fanout::detail::MemoryOrder::acquire);
   if (pool == nullptr) return;
   const DeviceGuard entered(gpu);
+  {
+    KeptBlock& kept = gpu.kept_block();
+    const fanout::detail::ForkSafeLock dropping(kept.mutex);
+    if (kept.data != nullptr) release_in(StreamRef(kept.stream, gpu.index()), std::exchange(kept.data, nullptr));
+    gpu.kept_bytes().fetch_sub(std::exchange(kept.bytes, 0), fanout::detail::MemoryOrder::relaxed);
+  }
   // The pool keeps released memory until the host has synchronized with the stream of the release.
   check(::cudaDeviceSynchronize(), "cudaDeviceSynchronize", gpu.index());
   check(::cudaMemPoolTrimTo(pool, 0), "cudaMemPoolTrimTo", gpu.index());
@@ -70,10 +99,9 @@ PoolUse pool_use(GpuState& gpu) {
   read(cudaMemPoolAttrUsedMemHigh, use.most_allocated);
   read(cudaMemPoolAttrReservedMemCurrent, use.reserved);
   read(cudaMemPoolAttrReservedMemHigh, use.most_reserved);
-  // Parcels are kept for the arrays of later shards, as the pool's own free memory is.
-  const std::uint64_t parcels = gpu.bytes_in_parcels().load(fanout::detail::MemoryOrder::relaxed);
-  for (std::uint64_t* const bytes : {&use.allocated, &use.most_allocated})
-    *bytes -= *bytes < parcels ? *bytes : parcels;
+  // What is kept for later allocations is as free as what the pool itself keeps.
+  const std::uint64_t kept = gpu.kept_bytes().load(fanout::detail::MemoryOrder::relaxed);
+  for (std::uint64_t* const bytes : {&use.allocated, &use.most_allocated}) *bytes -= *bytes < kept ? *bytes : kept;
   // A peak that was reset starts at 0, but it is at least what is allocated.
   if (use.most_allocated < use.allocated) use.most_allocated = use.allocated;
   if (use.most_reserved < use.reserved) use.most_reserved = use.reserved;

@@ -87,7 +87,7 @@ Parcel* Parcels::take(StreamRef stream) {
       parcel->next_ = std::exchange(free_, parcel);  // if this throws
       parcel->on_gpu_.store(static_cast<std::byte*>(allocate_in(stream, Parcel::bytes)),
                             fanout::detail::MemoryOrder::release);
-      gpu_.bytes_in_parcels().fetch_add(Parcel::bytes, fanout::detail::MemoryOrder::relaxed);
+      gpu_.kept_bytes().fetch_add(Parcel::bytes, fanout::detail::MemoryOrder::relaxed);
       free_ = parcel->next_;
     }
     parcel->holders_.store(1, fanout::detail::MemoryOrder::relaxed);
@@ -126,7 +126,7 @@ void Parcels::trim() noexcept {
     std::byte* const data = parcel->on_gpu_.exchange(nullptr, fanout::detail::MemoryOrder::acq_rel);
     if (data == nullptr) continue;
     release_in(parcel->stream_, data);
-    gpu_.bytes_in_parcels().fetch_sub(Parcel::bytes, fanout::detail::MemoryOrder::relaxed);
+    gpu_.kept_bytes().fetch_sub(Parcel::bytes, fanout::detail::MemoryOrder::relaxed);
   }
 }
 

@@ -6,7 +6,6 @@
 #include <fanout/cuda/runtime/gpu_state.hpp>
 #include <fanout/cuda/runtime/status.hpp>
 #include <fanout/sync/atomic.hpp>
-#include <fanout/worker/worker.hpp>
 
 namespace fanout { inline namespace v0 { namespace cuda::detail {
 
@@ -58,14 +57,6 @@ class HeldContext {
   const ThreadContext before_;
   GpuState* pushed_ = nullptr;
 };
-
-/// What fanout has made of this thread's context stack. A context stays on the stack of fanout's own threads.
-inline ThreadContext known_thread_context() noexcept {
-  if (fanout::detail::is_worker_thread) {
-    static thread_local const HeldContext held;
-  }
-  return thread_context;
-}
 
 inline bool ThreadContext::has_any() const noexcept {
   return current != nullptr || (held != nullptr && held->has_pushed());

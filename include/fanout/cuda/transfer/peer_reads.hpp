@@ -31,6 +31,9 @@ class PeerReads {
   /// Notes a copy of these bytes: the newest work in the stream. Throws CudaError; then the copy is not noted.
   FANOUT_INLINE void add(const void* data, std::size_t bytes, StreamRef stream);
 
+  /// True if a copy of these bytes was noted, which may be done by now.
+  FANOUT_INLINE bool has(const void* data, std::size_t bytes) noexcept;
+
   /// Later work of the stream waits for the copies of these bytes. Throws CudaError.
   FANOUT_INLINE void await_in(StreamRef stream, const void* data, std::size_t bytes);
 
@@ -40,6 +43,11 @@ class PeerReads {
     const std::byte* begin = nullptr;
     std::size_t bytes = 0;
     Event done{};
+
+    bool is_of(const void* data, std::size_t size) const noexcept {
+      const auto* const first = static_cast<const std::byte*>(data);
+      return begin < first + size && first < begin + bytes;
+    }
   };
 
   static void push(Read*& list, Read& read) noexcept { read.next = std::exchange(list, &read); }
@@ -65,6 +73,12 @@ class PeerReads {
 
 /// The copies that read a GPU's memory. Made at first use, and never destroyed.
 FANOUT_INLINE PeerReads& peer_reads_of(GpuState& gpu);
+
+/// True if other GPUs may still read these bytes of the GPU.
+inline bool are_read_by_peers(GpuState& gpu, const void* data, std::size_t bytes) noexcept {
+  PeerReads* const reads = gpu.peer_reads().load(fanout::detail::MemoryOrder::acquire);
+  return reads != nullptr && reads->has(data, bytes);
+}
 
 /// Later work of the stream, which overwrites or releases these bytes of the GPU, waits for other GPUs that read them.
 inline void await_peer_reads(GpuState& gpu, StreamRef stream, const void* data, std::size_t bytes) {

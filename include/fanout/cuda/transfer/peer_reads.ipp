@@ -26,11 +26,19 @@ void PeerReads::add(const void* data, std::size_t bytes, StreamRef stream) {
 
 void PeerReads::await_in(StreamRef stream, const void* data, std::size_t bytes) {
   if (is_empty_.load(fanout::detail::MemoryOrder::acquire)) return;
-  const auto* const begin = static_cast<const std::byte*>(data);
   const fanout::detail::ForkSafeLock looking(mutex_);
   for (const Read* read = reads_; read != nullptr; read = read->next) {
-    if (read->begin < begin + bytes && begin < read->begin + read->bytes && !is_lost(*read)) stream.wait(read->done);
+    if (read->is_of(data, bytes) && !is_lost(*read)) stream.wait(read->done);
   }
+}
+
+bool PeerReads::has(const void* data, std::size_t bytes) noexcept {
+  if (is_empty_.load(fanout::detail::MemoryOrder::acquire)) return false;
+  const fanout::detail::ForkSafeLock looking(mutex_);
+  for (const Read* read = reads_; read != nullptr; read = read->next) {
+    if (read->is_of(data, bytes)) return true;
+  }
+  return false;
 }
 
 void PeerReads::forget_done() {
