@@ -165,6 +165,7 @@ TEST_CASE("devices on one GPU do not wait for each other when they allocate") {
   const fanout::CudaDevice first(0);
   const fanout::CudaDevice second(0, 1);
   const fanout::backend::Memory memory = first.memory();
+  second.synchronize();  // after what the tests before gave it
   fanout_test::Barrier barrier;
   fanout_test::call_in(first.stream(), barrier);
   fanout_test::Barrier other;
@@ -255,6 +256,7 @@ TEST_CASE("releasing memory of a lost GPU or after the runtime's end is silent")
   stand_in_poison(0, 0);
   cuda::detail::release_in(device.stream(), data);
 
+  const auto entered = device.enter();  // or the memory would be kept
   Numbers late(fanout::Extents<1>{10}, device.memory());
   float* const late_data = late.data();
   stand_in_set_unloading(1);

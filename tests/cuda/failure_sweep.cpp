@@ -153,6 +153,7 @@ void forget_gpus() {
   using namespace fanout::cuda::detail;
   static auto& forgotten = *new std::vector<const void*>;  // not destroyed, so that it is no leak what it holds
   settle();
+  fanout_test::release_kept_memory();
   for (int i = 0; i < gpus_there(); ++i) {
     GpuState* gpu = gpus[i].gpu.load();
     if (gpu == nullptr) continue;

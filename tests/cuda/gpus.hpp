@@ -33,10 +33,11 @@ inline const bool left_by_design = [] {
 
 /// Releases the memory that the library keeps for later calls.
 inline void release_kept_memory() {
-  for (int i = 0; i < fanout::cuda::detail::count_gpus().count; ++i) {
-    fanout::cuda::detail::GpuState& gpu = fanout::cuda::detail::gpu_at(i);
-    fanout::cuda::detail::trim_parcels(gpu);
-    fanout::cuda::detail::trim_pool(gpu);
+  for (fanout::cuda::detail::GpuSlot& slot : fanout::cuda::detail::gpus) {
+    fanout::cuda::detail::GpuState* const gpu = slot.gpu.load();
+    if (gpu == nullptr || !gpu->usable()) continue;
+    fanout::cuda::detail::trim_parcels(*gpu);
+    fanout::cuda::detail::trim_pool(*gpu);
   }
 }
 
@@ -82,6 +83,7 @@ inline void restore_lost_gpus(int memory_before) {
   }
   if (!lost) return;
   wait_for_all_gpus();
+  release_kept_memory();
   static int left = 0;
   left += stand_in_alive("device memory") - memory_before;
   stand_in_allow_at_exit("device memory", left);
@@ -90,7 +92,10 @@ inline void restore_lost_gpus(int memory_before) {
 /// At its end, nothing was done that CUDA forbids; and a GPU that the test lost is there again.
 struct Watched {
   Watched() {
-    if (stand_in_is_here()) CHECK(std::string(stand_in_misuse()) == "");
+    if (!stand_in_is_here()) return;
+    CHECK(std::string(stand_in_misuse()) == "");
+    release_kept_memory();
+    memory_ = stand_in_alive("device memory");
   }
   Watched(const Watched&) = delete;
   Watched& operator=(const Watched&) = delete;
@@ -102,7 +107,7 @@ struct Watched {
   }
 
  private:
-  int memory_ = stand_in_is_here() ? stand_in_alive("device memory") : 0;
+  int memory_ = 0;
 };
 
 /// Holds up a stream in which it is called, until it is opened.

@@ -34,6 +34,7 @@ inline void settle(DeviceStreams& streams) {
 }
 
 FANOUT_INLINE void* allocate_on_gpu(const MemorySpace& space, std::size_t bytes);
+FANOUT_INLINE void* allocate_and_settle(DeviceStreams& streams, std::size_t bytes);
 
 /// If there are several devices, on this GPU or on others, allocates in a stream without work and waits for that. So
 /// any of them may use the memory, and none waits for another one.

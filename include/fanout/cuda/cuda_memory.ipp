@@ -10,7 +10,13 @@ namespace fanout { inline namespace v0 { namespace cuda { namespace detail {
 
 void* allocate_on_gpu(const MemorySpace& space, std::size_t bytes) {
   DeviceStreams& streams = streams_for(space);
-  if (void* const kept = take_kept_block(streams.gpu(), bytes)) return kept;
+  void* data = take_kept_block(streams.gpu(), bytes);
+  if (data == nullptr) data = allocate_and_settle(streams, bytes);
+  streams.gpu().held_bytes().add(bytes);
+  return data;
+}
+
+void* allocate_and_settle(DeviceStreams& streams, std::size_t bytes) {
   void* const data = allocate_in(streams.compute(), bytes);
   try {
     settle(streams);
@@ -22,23 +28,28 @@ void* allocate_on_gpu(const MemorySpace& space, std::size_t bytes) {
 }
 
 void* allocate_for_all_on_gpu(const MemorySpace& space, std::size_t bytes) {
-  GpuState& gpu = gpu_at(space.owner.index);
   if (!has_several_devices()) return allocate_on_gpu(space, bytes);
-  if (void* const kept = take_kept_block(gpu, bytes)) return kept;
-  const StreamRef stream = streams_of(gpu, DeviceStreams::allocations).compute();
-  void* const data = allocate_in(stream, bytes);
-  try {
-    stream.synchronize();
-  } catch (...) {
-    release_in(stream, data);
-    throw;
+  GpuState& gpu = gpu_at(space.owner.index);
+  void* data = take_kept_block(gpu, bytes);
+  if (data == nullptr) {
+    const StreamRef stream = streams_of(gpu, DeviceStreams::allocations).compute();
+    data = allocate_in(stream, bytes);
+    try {
+      stream.synchronize();
+    } catch (...) {
+      release_in(stream, data);
+      throw;
+    }
   }
+  gpu.held_bytes().add(bytes);
   return data;
 }
 
 void release_on_gpu(const MemorySpace& space, void* data, std::size_t bytes, void*) noexcept {
   GpuState* gpu = gpus[space.owner.index].gpu.load(fanout::detail::MemoryOrder::acquire);
-  if (data == nullptr || gpu == nullptr || !gpu->usable()) return;
+  if (data == nullptr || gpu == nullptr) return;
+  gpu->held_bytes().subtract(bytes);
+  if (!gpu->usable()) return;
   for (int attempt = 0; attempt < 2; ++attempt) {
     try {
       DeviceStreams& streams = current_streams(*gpu);
@@ -101,6 +112,7 @@ void* transfer_into_gpu(const MemorySpace& to, const MemorySpace& from, const vo
     release_in(streams.compute(), data);
     throw;
   }
+  streams.gpu().held_bytes().add(bytes);
   return data;
 }
 

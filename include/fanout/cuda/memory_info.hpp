@@ -22,22 +22,22 @@ using MemoryInfo = detail::MemoryInfo;
 inline MemoryInfo memory_info(GpuIndex device = {}) { return detail::memory_info_of(device.gpu()); }
 
 // These report fanout's own pool of the GPU's memory in this process. They make no context: on a GPU that was not used,
-// they return 0 and do nothing. Released memory counts as allocated until the work before its release is done.
+// they return 0 and do nothing. Released memory does not count as allocated, even if the work before its release goes on.
 
-/// Bytes that tensors, buffers and scratch memory hold now. Small scratch memory is part of blocks that the pool keeps
-/// for all calls, and does not count.
+/// Bytes that tensors, buffers and scratch memory hold now, but for small scratch memory, for which each device keeps
+/// blocks of 256 KiB.
 inline std::size_t memory_allocated(GpuIndex device = {}) { return detail::pool_use(device.gpu()).allocated; }
 
 /// The largest memory_allocated() since the process began, or since reset_peak_memory().
 inline std::size_t max_memory_allocated(GpuIndex device = {}) { return detail::pool_use(device.gpu()).most_allocated; }
 
-/// Bytes that the pool holds of the GPU's memory: allocated ones, and free ones that it keeps for later.
+/// Bytes that the pool holds of the GPU's memory: allocated ones, and those that are kept for later.
 inline std::size_t memory_reserved(GpuIndex device = {}) { return detail::pool_use(device.gpu()).reserved; }
 
 /// Restarts max_memory_allocated() at what is allocated now.
 inline void reset_peak_memory(GpuIndex device = {}) { detail::reset_peaks(device.gpu()); }
 
-/// Returns the pool's free memory to the GPU, so that others can allocate it. Allocated memory stays. It does not give
+/// Returns the memory that is kept for later to the GPU, so that others can allocate it. Allocated memory stays. It does not give
 /// fanout more memory. Waits for all work of the GPU. Throws DeviceLost and CudaError.
 inline void empty_cache(GpuIndex device) {
   detail::trim_parcels(device.gpu());

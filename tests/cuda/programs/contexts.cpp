@@ -144,6 +144,7 @@ int main(int argc, char** argv) {
     watch = {.set = 3};
   }
   live(watch);
+  cuda::empty_cache();  // then no device memory is left
   // And on a thread that is not main's, which has no device.
   std::thread([] { expect(current_context() == nullptr); }).join();
   std::puts("as it should be");

@@ -45,6 +45,26 @@ FANOUT_INLINE void refuse_fork();
 /// count above 0, since a driver may be loaded later. Never throws.
 FANOUT_INLINE GpuCount count_gpus() noexcept;
 
+/// Bytes that are held, and the most that were. Thread-safe.
+class HeldBytes {
+ public:
+  std::uint64_t now() const noexcept { return now_.load(fanout::detail::MemoryOrder::relaxed); }
+  std::uint64_t most() const noexcept { return most_.load(fanout::detail::MemoryOrder::relaxed); }
+
+  void add(std::uint64_t bytes) noexcept {
+    const std::uint64_t sum = now_.fetch_add(bytes, fanout::detail::MemoryOrder::relaxed) + bytes;
+    std::uint64_t before = most();
+    while (before < sum && !most_.compare_exchange_weak(before, sum, fanout::detail::MemoryOrder::relaxed)) {
+    }
+  }
+  void subtract(std::uint64_t bytes) noexcept { now_.fetch_sub(bytes, fanout::detail::MemoryOrder::relaxed); }
+  void reset_most() noexcept { most_.store(now(), fanout::detail::MemoryOrder::relaxed); }
+
+ private:
+  fanout::detail::Atomic<std::uint64_t> now_{0};
+  fanout::detail::Atomic<std::uint64_t> most_{0};
+};
+
 /// A block of a GPU's memory that no work in flight uses, kept for the next allocation of its size.
 struct KeptBlock {
   fanout::detail::ForkSafeMutex mutex;  // guards all below
@@ -92,8 +112,8 @@ class GpuState {
   fanout::detail::Atomic<PeerReads*>& peer_reads() noexcept { return peer_reads_; }
   /// The block that was released last: see keep_block().
   KeptBlock& kept_block() noexcept { return kept_block_; }
-  /// The bytes of the pool that are kept for later allocations: in that block, and in the parcels of the devices.
-  fanout::detail::Atomic<std::uint64_t>& kept_bytes() noexcept { return kept_bytes_; }
+  /// The bytes that tensors, buffers and scratch memory hold.
+  HeldBytes& held_bytes() noexcept { return held_bytes_; }
 
  private:
   const int index_;
@@ -103,7 +123,7 @@ class GpuState {
   fanout::detail::Atomic<DeviceStreams*> all_streams_{nullptr};
   fanout::detail::Atomic<PeerReads*> peer_reads_{nullptr};
   KeptBlock kept_block_;
-  fanout::detail::Atomic<std::uint64_t> kept_bytes_{0};
+  HeldBytes held_bytes_;
   fanout::detail::ForkSafeMutex making_;
 };
 

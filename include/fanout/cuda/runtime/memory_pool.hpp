@@ -28,11 +28,11 @@ FANOUT_INLINE cudaMemPool_t pool_of(GpuState& gpu);
 /// not used. Throws DeviceLost and CudaError.
 FANOUT_INLINE void trim_pool(GpuState& gpu);
 
-/// The pool's statistics, in bytes.
+/// How much of a GPU's memory fanout uses, in bytes.
 struct PoolUse {
-  std::uint64_t allocated = 0;
+  std::uint64_t allocated = 0;       // held by tensors, buffers and scratch memory
   std::uint64_t most_allocated = 0;  // since the process began, or reset_peaks()
-  std::uint64_t reserved = 0;        // held of the GPU's memory: allocated and free
+  std::uint64_t reserved = 0;        // that the pool has of the GPU's memory: allocated and free
   std::uint64_t most_reserved = 0;
 };
 

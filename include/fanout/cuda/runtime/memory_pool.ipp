@@ -55,7 +55,6 @@ void keep_block(StreamRef stream, void* data, std::size_t bytes) noexcept {
   {
     KeptBlock& kept = gpu.kept_block();
     const fanout::detail::ForkSafeLock keeping(kept.mutex);
-    gpu.kept_bytes().fetch_add(bytes - kept.bytes, fanout::detail::MemoryOrder::relaxed);
     std::swap(kept.data, data);
     kept.bytes = bytes;
     kept.stream = stream.get();
@@ -68,7 +67,6 @@ void* take_kept_block(GpuState& gpu, std::size_t bytes) {
   KeptBlock& kept = gpu.kept_block();
   const fanout::detail::ForkSafeLock taking(kept.mutex);
   if (kept.data == nullptr || kept.bytes != bytes) return nullptr;
-  gpu.kept_bytes().fetch_sub(std::exchange(kept.bytes, 0), fanout::detail::MemoryOrder::relaxed);
   return std::exchange(kept.data, nullptr);
 }
 
@@ -80,7 +78,6 @@ void trim_pool(GpuState& gpu) {
     KeptBlock& kept = gpu.kept_block();
     const fanout::detail::ForkSafeLock dropping(kept.mutex);
     if (kept.data != nullptr) release_in(StreamRef(kept.stream, gpu.index()), std::exchange(kept.data, nullptr));
-    gpu.kept_bytes().fetch_sub(std::exchange(kept.bytes, 0), fanout::detail::MemoryOrder::relaxed);
   }
   // The pool keeps released memory until the host has synchronized with the stream of the release.
   check(::cudaDeviceSynchronize(), "cudaDeviceSynchronize", gpu.index());
@@ -88,34 +85,27 @@ void trim_pool(GpuState& gpu) {
 }
 
 PoolUse pool_use(GpuState& gpu) {
-  PoolUse use;
+  PoolUse use{.allocated = gpu.held_bytes().now(), .most_allocated = gpu.held_bytes().most()};
   cudaMemPool_t pool = gpu.pool().load(fanout::detail::MemoryOrder::acquire);
   if (pool == nullptr) return use;
   const DeviceGuard entered(gpu);
   const auto read = [&](cudaMemPoolAttr attribute, std::uint64_t& value) {
     check(::cudaMemPoolGetAttribute(pool, attribute, &value), "cudaMemPoolGetAttribute", gpu.index());
   };
-  read(cudaMemPoolAttrUsedMemCurrent, use.allocated);
-  read(cudaMemPoolAttrUsedMemHigh, use.most_allocated);
   read(cudaMemPoolAttrReservedMemCurrent, use.reserved);
   read(cudaMemPoolAttrReservedMemHigh, use.most_reserved);
-  // What is kept for later allocations is as free as what the pool itself keeps.
-  const std::uint64_t kept = gpu.kept_bytes().load(fanout::detail::MemoryOrder::relaxed);
-  for (std::uint64_t* const bytes : {&use.allocated, &use.most_allocated}) *bytes -= *bytes < kept ? *bytes : kept;
-  // A peak that was reset starts at 0, but it is at least what is allocated.
-  if (use.most_allocated < use.allocated) use.most_allocated = use.allocated;
+  // A peak that was reset starts at 0, but it is at least what is held.
   if (use.most_reserved < use.reserved) use.most_reserved = use.reserved;
   return use;
 }
 
 void reset_peaks(GpuState& gpu) {
+  gpu.held_bytes().reset_most();
   cudaMemPool_t pool = gpu.pool().load(fanout::detail::MemoryOrder::acquire);
   if (pool == nullptr) return;
   const DeviceGuard entered(gpu);
-  for (const cudaMemPoolAttr attribute : {cudaMemPoolAttrUsedMemHigh, cudaMemPoolAttrReservedMemHigh}) {
-    std::uint64_t none = 0;
-    check(::cudaMemPoolSetAttribute(pool, attribute, &none), "cudaMemPoolSetAttribute", gpu.index());
-  }
+  std::uint64_t none = 0;
+  check(::cudaMemPoolSetAttribute(pool, cudaMemPoolAttrReservedMemHigh, &none), "cudaMemPoolSetAttribute", gpu.index());
 }
 
 MemoryInfo memory_info_of(GpuState& gpu) {

@@ -87,7 +87,6 @@ Parcel* Parcels::take(StreamRef stream) {
       parcel->next_ = std::exchange(free_, parcel);  // if this throws
       parcel->on_gpu_.store(static_cast<std::byte*>(allocate_in(stream, Parcel::bytes)),
                             fanout::detail::MemoryOrder::release);
-      gpu_.kept_bytes().fetch_add(Parcel::bytes, fanout::detail::MemoryOrder::relaxed);
       free_ = parcel->next_;
     }
     parcel->holders_.store(1, fanout::detail::MemoryOrder::relaxed);
@@ -121,12 +120,11 @@ void Parcels::give(Parcel& parcel) noexcept {
 }
 
 void Parcels::trim() noexcept {
+  if (!gpu_.usable()) return;
   const fanout::detail::ForkSafeLock trimming(mutex_);
   for (Parcel* parcel = free_; parcel != nullptr; parcel = parcel->next_) {
     std::byte* const data = parcel->on_gpu_.exchange(nullptr, fanout::detail::MemoryOrder::acq_rel);
-    if (data == nullptr) continue;
-    release_in(parcel->stream_, data);
-    gpu_.kept_bytes().fetch_sub(Parcel::bytes, fanout::detail::MemoryOrder::relaxed);
+    if (data != nullptr) release_in(parcel->stream_, data);
   }
 }
 
