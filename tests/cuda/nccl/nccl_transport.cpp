@@ -426,6 +426,27 @@ TEST_CASE("asynchronous calls whose sums NCCL makes may be in flight at once, an
   CHECK(fanout::to_host(second.get())[5] == 21);
 }
 
+TEST_CASE("the sum of a call's results is in one order with the collectives of a later call") {
+  if (!fanout_test::has_stand_in(2)) return;
+  const fanout_test::Watched watched;
+  const Options by_nccl{.collectives = fanout::nccl_collectives()};
+  const ParallelModel model{Reduces<float, decltype(sums)>{sums}, cuda_devices({0, 1}), by_nccl};
+  std::atomic<int> begun{0};
+  const auto meet = [&begun](Context auto& ctx, int) {
+    const auto own = fanout::empty<float>(ctx, 1000);
+    ctx.communicator().all_reduce(own);
+    ++begun;
+  };
+  const ParallelModel later{meet, cuda_devices({0, 1}), by_nccl};
+  for (int i = 1; i <= 5; ++i) {
+    auto first = model.async(fanout::Range(10));
+    auto second = later.async(fanout::on_all(), 1);
+    while (begun != 2 * i) std::this_thread::yield();
+    CHECK(fanout::to_host(first.get())[5] == 11);
+    second.get();
+  }
+}
+
 TEST_CASE("a sum in a nested call waits for its memory, which the outer shard's stream allocates") {
   if (!fanout_test::has_stand_in(2)) return;
   const fanout_test::Watched watched;

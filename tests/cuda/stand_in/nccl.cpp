@@ -49,7 +49,7 @@ struct World {
       ok(cudaFree(sent[rank]));
       ok(cudaFree(received[rank]));
     }
-    CHECK(stand_in_alive("communicators") == 0);
+    CHECK(stand_in_alive("communicators") == before);
   }
   World(const World&) = delete;
   World& operator=(const World&) = delete;
@@ -87,6 +87,7 @@ struct World {
     return found;
   }
 
+  const int before = stand_in_alive("communicators");
   ncclComm_t comms[ranks] = {};
   cudaStream_t streams[ranks] = {};
   float *sent[ranks] = {}, *received[ranks] = {};
@@ -303,6 +304,51 @@ TEST_CASE("a communicator that ends while another thread uses it is reported") {
   }
   done(ncclGroupEnd());
   world.synchronize();
+}
+
+TEST_CASE("kernels of two communicators that nothing orders on a device are reported") {
+  const Fresh fresh;
+  World one;
+  World other;
+  const auto sum = [](World& world) {
+    world.group([&world](int rank) {
+      return ncclAllReduce(world.sent[rank], world.received[rank], count, ncclFloat32, ncclSum, world.comms[rank],
+                           world.streams[rank]);
+    });
+  };
+  SUBCASE("nothing") {
+    sum(one);
+    sum(other);
+    const auto said = Fresh::said();
+    for (int rank = 0; rank < ranks; ++rank) {
+      CHECK(said.find("nothing orders it after the kernel of another communicator on device " + std::to_string(rank)) !=
+            std::string::npos);
+    }
+  }
+  SUBCASE("events") {
+    sum(one);
+    for (int rank = 0; rank < ranks; ++rank) {
+      ok(cudaSetDevice(rank));
+      cudaEvent_t end = nullptr;
+      ok(cudaEventCreate(&end));
+      ok(cudaEventRecord(end, one.streams[rank]));
+      ok(cudaStreamWaitEvent(other.streams[rank], end, 0));
+      ok(cudaEventDestroy(end));
+    }
+    sum(other);
+  }
+  SUBCASE("the host") {
+    sum(one);
+    one.synchronize();
+    sum(other);
+  }
+  SUBCASE("one communicator") {
+    sum(one);
+    std::swap(one.streams, other.streams);
+    sum(one);
+  }
+  one.synchronize();
+  other.synchronize();
 }
 
 TEST_CASE("memory of a pool to which another rank's device has no access is reported") {

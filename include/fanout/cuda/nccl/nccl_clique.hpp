@@ -71,6 +71,7 @@ class NcclClique final : public backend::TransportRanks, public WatchedWork {
   /// All ranks are on these GPUs.
   explicit NcclClique(std::span<const DeviceId> devices)
       : NcclClique(devices, {.first = 0, .all = devices.size()}, idle_cliques) {
+    const fanout::detail::ForkSafeLock starting(nccl_starting);  // NCCL may hang if kernels begin meanwhile
     check_nccl(::ncclCommInitAll(communicators_.data(), static_cast<int>(devices.size()), gpus_.data()),
                "ncclCommInitAll");
   }
@@ -83,7 +84,6 @@ class NcclClique final : public backend::TransportRanks, public WatchedWork {
         gpus_(devices.size(), [devices](std::size_t i) { return devices[i].index; }),
         place_(place),
         idle_(idle),
-        marks_(devices.size()),
         failures_(devices.size()),
         communicators_(devices.size(), [](std::size_t) { return ncclComm_t{}; }) {}
 
@@ -212,10 +212,12 @@ class NcclClique final : public backend::TransportRanks, public WatchedWork {
     const fanout::detail::ForkSafeLock using_them(mutex_);
     refuse_if_aborted();
     try {
+      for (const backend::RankedCall& call : calls) nccl_order.before({streams[call.rank], gpus_[call.rank]});
       start_group(calls.size(), [&](std::size_t i) {
         const std::size_t rank = calls[i].rank;
         return start_nccl(*calls[i].call, communicators_[rank], streams[rank]);
       });
+      for (const backend::RankedCall& call : calls) nccl_order.after({streams[call.rank], gpus_[call.rank]});
     } catch (...) {
       const bool found = find_failures();
       for (std::size_t i = 0; i < failures_.size() && !found; ++i) failures_[i] = std::current_exception();
@@ -337,13 +339,12 @@ class NcclClique final : public backend::TransportRanks, public WatchedWork {
     try {
       const DeviceGuard entered(gpus_[rank]);
       const RelaxedCapture relaxed;
-      // CUDA finds a failure when it is asked for work that is not done.
-      if (marks_[rank].is_done()) StreamRef(streams_[rank], gpus_[rank]).record(marks_[rank]);
+      cudaStreamCaptureStatus capture = cudaStreamCaptureStatusNone;
+      check(::cudaStreamIsCapturing(streams_[rank], &capture), "cudaStreamIsCapturing", gpus_[rank]);
+      // A query finds a failure, and enqueues nothing: an event would wait if there is no room for it.
+      if (capture == cudaStreamCaptureStatusNone) static_cast<void>(StreamRef(streams_[rank], gpus_[rank]).is_idle());
     } catch (const CudaError& error) {
-      if (error.code() == cudaErrorCudartUnloading) return;
-      if (!is_of_capture(error.code())) throw;
-      marks_[rank] = Event();       // it is part of a graph now
-    } catch (const OutOfMemory&) {  // no event could be made: the next look tries again
+      if (error.code() != cudaErrorCudartUnloading && !is_of_capture(error.code())) throw;
     }
   }
 
@@ -369,7 +370,6 @@ class NcclClique final : public backend::TransportRanks, public WatchedWork {
   IdleCliques& idle_;
   ncclUniqueId id_{};
   mutable fanout::detail::ForkSafeMutex mutex_;  // guards the members below but the last
-  fanout::detail::InlineArray<Event> marks_;     // in the streams, made when a call takes long
   fanout::detail::InlineArray<std::exception_ptr> failures_;
   fanout::detail::InlineArray<ncclComm_t> communicators_;
   bool aborted_ = false;

@@ -8,6 +8,9 @@
 #include <fanout/collective/collective.hpp>
 #include <fanout/cuda/nccl/nccl_elements.hpp>
 #include <fanout/cuda/nccl/nccl_error.hpp>
+#include <fanout/cuda/runtime/event.hpp>
+#include <fanout/cuda/runtime/gpu_state.hpp>
+#include <fanout/cuda/runtime/stream.hpp>
 #include <fanout/sync/fork_safe_mutex.hpp>
 
 namespace fanout { inline namespace v0 { namespace cuda::detail {
@@ -72,6 +75,37 @@ inline ncclResult_t start_nccl(const backend::Collective& call, ncclComm_t commu
 /// Held while calls are enqueued. If two calls on the same GPUs entered their streams in different orders, the GPUs
 /// would wait for each other forever.
 [[gnu::visibility("default")]] inline fanout::detail::ForkSafeMutex nccl_starting;
+
+/// The order of NCCL's kernels on each GPU: that in which they were enqueued. NCCL's kernels wait for other GPUs while
+/// they run. If a kernel of one communicator kept a GPU from running one of another communicator, GPUs could wait for
+/// each other forever (NCCL User Guide, "Using multiple NCCL communicators concurrently"). Guarded by nccl_starting.
+class NcclOrder {
+ public:
+  /// Call this before kernels are enqueued in the stream.
+  void before(StreamRef stream) {
+    Last& last = last_[stream.device()];
+    if (!(last.stream == stream)) stream.wait(last.kernels);
+    last.stream = stream;
+    last.is_recorded = false;
+  }
+  /// Call this when they are enqueued.
+  void after(StreamRef stream) {
+    Last& last = last_[stream.device()];
+    if (last.is_recorded) return;
+    stream.record(last.kernels);
+    last.is_recorded = true;
+  }
+
+ private:
+  struct Last {
+    StreamRef stream{nullptr, -1};
+    Event kernels;
+    bool is_recorded = false;
+  };
+  Last last_[most_gpus];
+};
+/// Never destroyed: streams may wait for its events at exit.
+[[gnu::visibility("default")]] inline NcclOrder& nccl_order = *new NcclOrder;
 
 /// Calls `start(i)` for i in [0, count) as one NCCL group. Communicators that do not block may still be starting it.
 /// Throws NcclError for the first failure, of which `what` is the name. `start` must not throw.

@@ -36,6 +36,13 @@ void check_peers(const char* name, const Block& block, const stand_in_range& ran
   }
 }
 
+void check_order(const char* name, const void* communicator, const Stream& stream) {
+  const Collective& last = state().devices[static_cast<std::size_t>(stream.device)].collective;
+  if (last.communicator == nullptr || last.communicator == communicator || last.stream == stream.id) return;
+  if (stream.clock.covers(last.stream, last.position) || state().host.covers(last.stream, last.position)) return;
+  misuse(name, "nothing orders it after the kernel of another communicator on " + device_text(stream.device));
+}
+
 }  // namespace
 
 extern "C" {
@@ -54,8 +61,9 @@ void stand_in_add_alive(const char* kind, int change) {
   state().others_alive[kind] += change;
 }
 
-int stand_in_launch(const char* name, int device, cudaStream_t handle, const stand_in_range* ranges, std::size_t count,
-                    void (*function)(void*), void (*release)(void*), void* data) {
+int stand_in_launch(const char* name, const void* communicator, int device, cudaStream_t handle,
+                    const stand_in_range* ranges, std::size_t count, void (*function)(void*), void (*release)(void*),
+                    void* data) {
   const Books books;
   const auto stream = stream_of(name, device, handle);
   if (!stream) return cudaErrorInvalidResourceHandle;
@@ -76,10 +84,12 @@ int stand_in_launch(const char* name, int device, cudaStream_t handle, const sta
     check_peers(name, *block, ranges[i]);
     used.push_back(block);
   }
+  check_order(name, communicator, *stream);
   const std::shared_ptr<void> owned(data, release);
   const auto position = push(
       stream, [function, owned, used] { function(owned.get()); }, Work::host_function);
   for (const auto& block : used) note_use(name, block, *stream, position);
+  state().devices[static_cast<std::size_t>(device)].collective = {communicator, stream->id, position};
   return cudaSuccess;
 }
 

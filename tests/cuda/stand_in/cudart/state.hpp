@@ -130,6 +130,13 @@ struct Block {
 };
 using BlockPtr = std::shared_ptr<Block>;
 
+/// The newest kernel of NCCL on a device.
+struct Collective {
+  const void* communicator = nullptr;  ///< null: there was none
+  unsigned stream = 0;
+  std::uint64_t position = 0;
+};
+
 struct Device {
   std::string name;
   std::size_t total = std::size_t{1} << 30;
@@ -148,6 +155,7 @@ struct Device {
   int physical = 0;
   PoolPtr default_pool, current_pool;
   bool pools_supported = true;
+  Collective collective;
 };
 
 struct Failure {

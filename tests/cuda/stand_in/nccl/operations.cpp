@@ -74,7 +74,8 @@ ncclResult_t launch(const Asked& asked) {
     made = new Work{comm->clique, comm->rank, 0, asked.operations};
     if (!asked.operations[0].is_point_to_point()) made->number = comm->next++;
   }
-  const int code = stand_in_launch(name, comm->device, asked.stream, ranges.data(), ranges.size(), work, release, made);
+  const int code =
+      stand_in_launch(name, comm, comm->device, asked.stream, ranges.data(), ranges.size(), work, release, made);
   if (code == cudaSuccess) return ncclSuccess;
   const stand_in::Quiet quiet;
   delete made;
