@@ -35,6 +35,26 @@ struct Numbered {
 
 }  // namespace
 
+TEST_CASE("pinned memory that is kept is released when its copy is done, whatever comes later in the stream") {
+  if (!fanout_test::has_stand_in(1)) return;
+  const fanout_test::Watched watched;
+  const fanout::CudaDevice device(0);
+  fanout_test::Barrier barrier;
+  fanout::Tensor<float, 1> there;
+  {
+    fanout::Tensor<float, 1> x(cuda::detail::kept_pinned_storage(4000), {1000});
+    x[999] = 7;
+    const auto entered = device.enter();
+    there = fanout::Tensor<float, 1>::uninitialized(x.extents(), device.memory());
+    fanout::backend::transfer(device.memory(), there.data(), fanout::host_memory, x.data(), x.storage().bytes());
+    device.synchronize();
+    fanout_test::call_in(cuda::detail::streams_of(cuda::detail::gpu_at(0), 0).copies(), barrier);
+  }
+  barrier.open();
+  device.synchronize();
+  CHECK(fanout::to_host(there)[999] == 7);
+}
+
 TEST_CASE("pinned memory of a destroyed tensor is used for a later one of nearly its size, until empty_cache") {
   if (!fanout_test::has_stand_in(1)) return;
   const fanout_test::Watched watched;

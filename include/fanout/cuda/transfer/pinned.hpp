@@ -13,6 +13,7 @@
 #include <fanout/base/error.hpp>
 #include <fanout/base/requirements.hpp>
 #include <fanout/base/separate_compilation.hpp>
+#include <fanout/cuda/runtime/event.hpp>
 #include <fanout/cuda/runtime/gpu_state.hpp>
 #include <fanout/cuda/runtime/page_locked.hpp>
 #include <fanout/cuda/runtime/status.hpp>
@@ -36,6 +37,8 @@ struct PinnedBlock {
   struct Use {
     StreamRef stream;
     Use* next;
+    Event end{};
+    bool is_recorded = false;  ///< if not, the use is not over before all that is in the stream
   };
   Use* used_in = nullptr;
 };
@@ -48,10 +51,17 @@ class PinnedBlocks {
 
   FANOUT_INLINE void remove(const PinnedBlock& block) noexcept;
 
-  /// True if these bytes are pinned memory. Then they are freed only after all work that is in the stream by then.
+  /// True if these bytes are pinned memory. Then they are freed only after all work that is in the stream by then, or
+  /// that was there at used().
   FANOUT_INLINE bool use(const void* data, std::size_t bytes, StreamRef stream);
 
+  /// Call this when the work that uses the bytes is in the stream. Throws CudaError.
+  FANOUT_INLINE void used(const void* data, std::size_t bytes, StreamRef stream);
+
  private:
+  /// The block that these bytes lie in; null if there is none. The mutex must be locked.
+  FANOUT_INLINE PinnedBlock* find(const void* data, std::size_t bytes) const noexcept;
+
   /// The number of blocks that begin at or before the address.
   FANOUT_INLINE std::size_t behind(const std::byte* address) const noexcept;
 
@@ -67,6 +77,9 @@ class PinnedBlocks {
 
 /// The blocks: made at first use, and never destroyed, since tensors may outlive main().
 FANOUT_INLINE PinnedBlocks& pinned_blocks();
+
+/// Waits until the use is over. Ignores errors.
+FANOUT_INLINE void await_end(const PinnedBlock::Use& use) noexcept;
 
 FANOUT_INLINE void release_pinned(const MemorySpace&, void*, std::size_t, void* owner) noexcept;
 

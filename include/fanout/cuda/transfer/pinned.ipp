@@ -30,20 +30,33 @@ void PinnedBlocks::remove(const PinnedBlock& block) noexcept {
 
 bool PinnedBlocks::use(const void* data, std::size_t bytes, StreamRef stream) {
   if (count_.load(fanout::detail::MemoryOrder::acquire) == 0) return false;
-  const auto* begin = static_cast<const std::byte*>(data);
   const fanout::detail::ForkSafeLock looking(mutex_);
+  PinnedBlock* const block = find(data, bytes);
+  if (block == nullptr) return false;
+  PinnedBlock::Use* use = block->used_in;
+  while (use != nullptr && !(use->stream == stream)) use = use->next;
+  if (use == nullptr) use = block->used_in = new PinnedBlock::Use{stream, block->used_in};
+  use->is_recorded = false;
+  return true;
+}
+
+void PinnedBlocks::used(const void* data, std::size_t bytes, StreamRef stream) {
+  const fanout::detail::ForkSafeLock looking(mutex_);
+  PinnedBlock::Use* use = find(data, bytes)->used_in;
+  while (!(use->stream == stream)) use = use->next;
+  stream.record(use->end);
+  use->is_recorded = true;
+}
+
+PinnedBlock* PinnedBlocks::find(const void* data, std::size_t bytes) const noexcept {
+  const auto* const begin = static_cast<const std::byte*>(data);
   std::size_t position = behind(begin);
   // Empty adopted blocks may begin at, or inside of, another block.
   while (position != 0 && blocks_[position - 1]->bytes == 0) --position;
-  if (position == 0) return false;
-  PinnedBlock& block = *blocks_[position - 1];
-  const auto offset = static_cast<std::size_t>(begin - block.data);
-  if (offset > block.bytes || bytes > block.bytes - offset) return false;
-  for (const PinnedBlock::Use* use = block.used_in; use != nullptr; use = use->next) {
-    if (use->stream == stream) return true;
-  }
-  block.used_in = new PinnedBlock::Use{stream, block.used_in};
-  return true;
+  if (position == 0) return nullptr;
+  PinnedBlock* const block = blocks_[position - 1];
+  const auto offset = static_cast<std::size_t>(begin - block->data);
+  return offset > block->bytes || bytes > block->bytes - offset ? nullptr : block;
 }
 
 std::size_t PinnedBlocks::behind(const std::byte* address) const noexcept {
@@ -79,12 +92,21 @@ PinnedBlocks& pinned_blocks() {
   return *blocks;
 }
 
+void await_end(const PinnedBlock::Use& use) noexcept {
+  if (!use.is_recorded) return await_quietly(use.stream);
+  try {
+    use.end.synchronize();
+  } catch (...) {  // the copy may go on, unless its GPU is lost
+    await_quietly(use.stream);
+  }
+}
+
 void release_pinned(const MemorySpace&, void*, std::size_t, void* owner) noexcept {
   auto* block = static_cast<PinnedBlock*>(owner);
   pinned_blocks().remove(*block);
   while (block->used_in != nullptr) {
     const PinnedBlock::Use* use = block->used_in;
-    await_quietly(use->stream);
+    await_end(*use);
     block->used_in = use->next;
     delete use;
   }

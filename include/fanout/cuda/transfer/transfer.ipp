@@ -10,7 +10,10 @@
 namespace fanout { inline namespace v0 { namespace cuda::detail {
 
 void send(DeviceStreams& streams, StreamRef stream, void* to, const void* from, std::size_t bytes) {
-  if (pinned_blocks().use(from, bytes, stream)) return enqueue_copy(stream, to, from, bytes, cudaMemcpyHostToDevice);
+  if (pinned_blocks().use(from, bytes, stream)) {
+    enqueue_copy(stream, to, from, bytes, cudaMemcpyHostToDevice);
+    return pinned_blocks().used(from, bytes, stream);
+  }
   for (Run run{0, 0}; run.begin < bytes; run.begin += run.bytes) {
     run = Staging::next_run(run.begin, bytes);
     Staging::Room room = streams.staging().take(stream, run.bytes);
