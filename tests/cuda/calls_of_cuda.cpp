@@ -27,9 +27,9 @@ struct Doubled {
   void operator()(std::size_t i) const { to[i] = 2 * from[i]; }
 };
 
-/// How many calls of CUDA `call()` makes when what is kept has been made. Some are left out that do not come each time: a
-/// thread sets its capture mode at its first use of CUDA, and on a busy machine a GPU's thread may come to that late, since
-/// the caller takes back its shards until then.
+/// How many calls of CUDA `call()` makes when what is kept has been made. Some are left out that do not come each time:
+/// a thread sets its capture mode at its first use of CUDA, and on a busy machine a GPU's thread may come to that late,
+/// since the caller takes back its shards until then.
 template <class F>
 long calls_of(const F& call) {
   for (int i = 0; i < 3; ++i) call();

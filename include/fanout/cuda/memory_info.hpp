@@ -22,7 +22,7 @@ using MemoryInfo = detail::MemoryInfo;
 inline MemoryInfo memory_info(GpuIndex device = {}) { return detail::memory_info_of(device.gpu()); }
 
 // These report fanout's own pool of the GPU's memory in this process. They make no context: on a GPU that was not used,
-// they return 0 and do nothing. Released memory does not count as allocated, even if the work before its release goes on.
+// they return 0 and do nothing. Released memory does not count as allocated, even while earlier work may use it.
 
 /// Bytes that tensors, buffers and scratch memory hold now, but for small scratch memory, for which each device keeps
 /// blocks of 256 KiB.
@@ -37,8 +37,8 @@ inline std::size_t memory_reserved(GpuIndex device = {}) { return detail::pool_u
 /// Restarts max_memory_allocated() at what is allocated now.
 inline void reset_peak_memory(GpuIndex device = {}) { detail::reset_peaks(device.gpu()); }
 
-/// Returns the memory that is kept for later to the GPU, so that others can allocate it. Allocated memory stays. It does not give
-/// fanout more memory. Waits for all work of the GPU. Throws DeviceLost and CudaError.
+/// Returns the memory that is kept for later to the GPU, so that others can allocate it. Allocated memory stays. It
+/// does not give fanout more memory. Waits for all work of the GPU. Throws DeviceLost and CudaError.
 inline void empty_cache(GpuIndex device) {
   detail::trim_parcels(device.gpu());
   detail::trim_pool(device.gpu());

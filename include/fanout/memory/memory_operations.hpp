@@ -44,7 +44,7 @@ struct Transfer {
 /// 11. `borrowed` is the table for bytes in the same space that the caller owns: see borrowed_operations(). Null if
 ///    devices cannot write results there; results are then made elsewhere and copied.
 /// 12. `scratch` is the table for memory of the same space that a shard uses while it runs, and that is released at its
-///    end. A copy that its `transfer_in` makes may begin later: see requirement 12 of Device. Null if that is no better.
+///    end. A copy that its `transfer_in` makes may begin later: see requirement 12 of Device. Null if there is none.
 /// 13. `can_send` is true if `send` can copy these bytes, which the thread that has entered the device of this memory
 ///    has made. Null if nothing can be sent.
 /// 14. `send` begins to copy from this memory to the host's, or to another one of the same kind, which is the caller's

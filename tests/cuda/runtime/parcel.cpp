@@ -68,7 +68,8 @@ TEST_CASE_FIXTURE(fanout_test::Watched, "what is sent before does not overwrite 
   for (int i = 0; i < 4; ++i) parcel.release();
 }
 
-TEST_CASE_FIXTURE(fanout_test::Watched, "a parcel takes what is small until it is full, and is empty when it is given back") {
+TEST_CASE_FIXTURE(fanout_test::Watched,
+                  "a parcel takes what is small until it is full, and is empty when it is given back") {
   if (!fanout_test::has_gpus(1)) return;
   const Parcel* full = nullptr;
   {
@@ -119,7 +120,8 @@ TEST_CASE_FIXTURE(fanout_test::Watched, "more results than a parcel notes arrive
       fanout::launch(ctx, x.size(), [x, to](std::size_t i) { ((to[I][i] = x[i] + I), ...); });
       return outputs;
     };
-  }(std::make_index_sequence<40>());
+  }
+  (std::make_index_sequence<40>());
   const ParallelModel model{forward, fanout::cuda_devices(), to_host()};
   const auto y = model(fanout::tensor<float>({1, 2, 3, 4, 5, 6, 7, 8, 9}));
   for (std::size_t k = 0; k < 40; ++k) {
@@ -143,7 +145,8 @@ TEST_CASE_FIXTURE(fanout_test::Watched, "more calls in flight than there are par
   }
 }
 
-TEST_CASE_FIXTURE(fanout_test::Watched, "empty_cache() releases the memory of parcels, and the next call gets it again") {
+TEST_CASE_FIXTURE(fanout_test::Watched,
+                  "empty_cache() releases the memory of parcels, and the next call gets it again") {
   if (!fanout_test::has_stand_in(1)) return;
   const ParallelModel model{incremented, fanout::cuda_devices(), to_host()};
   const auto x = fanout::tensor<float>({1, 2, 3});

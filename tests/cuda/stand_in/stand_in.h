@@ -10,8 +10,9 @@
 //
 // The stand-in for NCCL reports what real ranks would not survive: collectives that differ, a rank that does not come,
 // a buffer in a pool to which another rank's device has no access, a communicator that two threads use at once, kernels
-// of two communicators that nothing orders on a device, and a communicator that is aborted alone while others wait. A rank on a poisoned device does not come: the others wait until they are
-// aborted. Communicators that do not block start a call at the third look at ncclCommGetAsyncError.
+// of two communicators that nothing orders on a device, and a communicator that is aborted alone while others wait. A
+// rank on a poisoned device does not come: the others wait until they are aborted. Communicators that do not block
+// start a call at the third look at ncclCommGetAsyncError.
 //
 // The environment is read at the first call of any function:
 //   FANOUT_STAND_IN_DEVICES=N        N devices (2 if unset); 0: a driver without devices; none: no driver

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include <doctest/doctest.h>
 
-#include <fanout/cuda/runtime/memory_pool.hpp>
 #include <fanout/cuda/runtime/enqueue_copy.hpp>
+#include <fanout/cuda/runtime/memory_pool.hpp>
 
 #include "cuda/gpus.hpp"
 

@@ -25,10 +25,11 @@ struct stand_in_range {
   std::size_t peer_count;
 };
 
-/// A kernel of NCCL: `function(data)` in the order of the stream, which is one of the device's; later `release(data)`, even if the device
-/// runs nothing more. Each range has to be in one allocation of the device, to which its peers have access, if they can
-/// reach the device at all. Kernels of several communicators have to be in one order on each device: else one that runs
-/// may keep the device from running another one, for which the other devices wait. 0, or a cudaError_t: nothing was appended then, and nothing is released.
+/// A kernel of NCCL: `function(data)` in the order of the stream, which is one of the device's; later `release(data)`,
+/// even if the device runs nothing more. Each range has to be in one allocation of the device, to which its peers have
+/// access, if they can reach the device at all. Kernels of several communicators have to be in one order on each
+/// device: else one that runs may keep the device from running another one, for which the other devices wait. 0, or a
+/// cudaError_t: nothing was appended then, and nothing is released.
 int stand_in_launch(const char* call, const void* communicator, int device, cudaStream_t stream,
                     const stand_in_range* ranges, std::size_t count, void (*function)(void*), void (*release)(void*),
                     void* data);
