@@ -107,7 +107,7 @@ TEST_CASE("blocks hold each element of the values once, in order") {
 
 TEST_CASE("ranks combine about as many bytes each") {
   const Values values({{4, 1'000'003}, {8, 100'000}, {4, 3}});
-  for (const std::size_t ranks : {2, 3, 4, 8}) {
+  for (const std::size_t ranks : {2U, 3U, 4U, 8U}) {
     const ValueBlocks blocks(values.values, ranks);
     const double even = (1'000'006.0 * 4 + 800'000) / static_cast<double>(ranks);
     for (std::size_t rank = 0; rank < ranks; ++rank) {
