@@ -94,20 +94,20 @@ std::size_t bytes_of(const ValueBlocks& blocks, std::size_t rank) {
 
 TEST_CASE("blocks hold each element of the values once, in order") {
   const Values values({{4, 1'000'003}, {8, 1}, {1, 3}, {4, 0}, {24, 77}, {8, 130'000}, {2, 5}});
-  for (const std::size_t ranks : {1, 2, 3, 4, 8, 1000}) check_blocks(values, ranks);
-  for (const std::size_t ranks : {1, 3}) {
+  for (const std::size_t ranks : {1U, 2U, 3U, 4U, 8U, 1000U}) check_blocks(values, ranks);
+  for (const std::size_t ranks : {1U, 3U}) {
     check_blocks(Values({{4, 1}}), ranks);
     check_blocks(Values({{std::size_t{1} << 20, 5}, {1, 1}}), ranks);  // elements larger than a block
   }
   std::vector<Values::Size> many;
   for (std::size_t i = 0; i < 3000; ++i) many.push_back({i % 3 == 0 ? std::size_t{8} : std::size_t{4}, i % 300});
-  for (const std::size_t ranks : {1, 2, 3, 8}) check_blocks(Values(many), ranks);
+  for (const std::size_t ranks : {1U, 2U, 3U, 8U}) check_blocks(Values(many), ranks);
   CHECK(ValueBlocks({}, 3).rounds() == 0);
 }
 
 TEST_CASE("ranks combine about as many bytes each") {
   const Values values({{4, 1'000'003}, {8, 100'000}, {4, 3}});
-  for (const std::size_t ranks : {2, 3, 4, 8}) {
+  for (const std::size_t ranks : {2U, 3U, 4U, 8U}) {
     const ValueBlocks blocks(values.values, ranks);
     const double even = (1'000'006.0 * 4 + 800'000) / static_cast<double>(ranks);
     for (std::size_t rank = 0; rank < ranks; ++rank) {

@@ -195,7 +195,7 @@ class RankGroup {
                       const std::exception_ptr& own) const {
     std::string failure;
     static_cast<void>(exception_of([&] { failure = text_of(own); }));  // without memory, it does not say why
-    if (timed_.run(mine, deadline, words_, failure, [this](const auto& wait) { resting(wait); })) return;
+    if (timed_.run(mine, deadline, words_, failure, [this](const auto& wait) { this->resting(wait); })) return;
     is_over_ = true;
     if (own != nullptr) std::rethrow_exception(own);
     throw_given_up(
