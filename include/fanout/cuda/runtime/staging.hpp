@@ -44,7 +44,7 @@ class Staging {
     std::size_t used = 0;  // bytes that work in `stream` may still use
     StreamRef stream{nullptr, -1};
     Event last_use;              // recorded after that work
-    bool last_use_known = true;  // false if a user failed before done()
+    bool last_use_known = true;  // false if a user failed and the event could not be recorded
   };
 
  public:
@@ -86,9 +86,12 @@ class Staging {
 
     void leave() noexcept {
       if (chunk_ == nullptr) return;
-      if (used_) chunk_->last_use_known = false;
+      if (used_) note_failure();
       if (epoch_ == fanout::detail::fork_epoch()) chunk_->mutex.unlock();
     }
+
+    /// The user failed before done(). What is in the stream by now may use the chunk.
+    [[gnu::cold]] FANOUT_INLINE void note_failure() noexcept;
 
     Chunk* chunk_ = nullptr;
     std::byte* data_ = nullptr;

@@ -16,6 +16,14 @@ Staging::Room& Staging::Room::operator=(Room&& other) noexcept {
   return *this;
 }
 
+void Staging::Room::note_failure() noexcept {
+  try {
+    done();
+  } catch (...) {
+    chunk_->last_use_known = false;
+  }
+}
+
 Staging::Room Staging::take(StreamRef stream, std::size_t bytes) {
   if (Room room = try_take(stream, bytes)) return room;
   Chunk& chunk = chunks_[next_.fetch_add(1, fanout::detail::MemoryOrder::relaxed) % most_chunks];
