@@ -66,13 +66,14 @@ TEST_CASE("paths of other texts have other hashes, and those of one text have on
   const std::string longer_key = "a key of more than eight letters, and more";
   const int number = 7;
   const double fraction = 0.5;
+  const Spot spot{1};
   std::set<std::uint64_t> hashes;
   std::set<std::string> texts;
   for (const LeafPath& path :
        {output, LeafPath("input"), zero, one, LeafPath(zero, std::size_t{0}), LeafPath(zero, 1),
         LeafPath(one, std::size_t{0}), LeafPath(output, "x"), LeafPath(output, "y"), LeafPath(output, "x0"),
         LeafPath(zero, "x"), LeafPath::at_key(output, long_key, 0), LeafPath::at_key(output, longer_key, 0),
-        LeafPath::at_key(one, number, 0), LeafPath::at_key(one, fraction, 0), LeafPath::at_key(zero, Spot{1}, 3)}) {
+        LeafPath::at_key(one, number, 0), LeafPath::at_key(one, fraction, 0), LeafPath::at_key(zero, spot, 3)}) {
     texts.insert(to_string(path));
     hashes.insert(path.mixed_into(1));
   }
