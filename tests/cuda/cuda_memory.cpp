@@ -254,7 +254,7 @@ TEST_CASE("releasing memory of a lost GPU or after the runtime's end is silent")
   CHECK(stand_in_calls(nullptr) == calls);
   cuda::detail::losses[0].code.store(cudaSuccess);
   stand_in_poison(0, 0);
-  cuda::detail::release_in(device.stream(), data);
+  cuda::detail::release_in(device.stream(), data, 10 * sizeof(float));
 
   const auto entered = device.enter();  // or the memory would be kept
   Numbers late(fanout::Extents<1>{10}, device.memory());
@@ -262,7 +262,7 @@ TEST_CASE("releasing memory of a lost GPU or after the runtime's end is silent")
   stand_in_set_unloading(1);
   CHECK_NOTHROW(late = {});
   stand_in_set_unloading(0);
-  cuda::detail::release_in(device.stream(), late_data);
+  cuda::detail::release_in(device.stream(), late_data, 10 * sizeof(float));
 }
 
 TEST_CASE("tensors of an output buffer in a GPU's memory release the buffer") {

@@ -21,7 +21,7 @@ void* allocate_and_settle(DeviceStreams& streams, std::size_t bytes) {
   try {
     settle(streams);
   } catch (...) {
-    release_in(streams.compute(), data);
+    release_in(streams.compute(), data, bytes);
     throw;
   }
   return data;
@@ -37,7 +37,7 @@ void* allocate_for_all_on_gpu(const MemorySpace& space, std::size_t bytes) {
     try {
       stream.synchronize();
     } catch (...) {
-      release_in(stream, data);
+      release_in(stream, data, bytes);
       throw;
     }
   }
@@ -56,7 +56,7 @@ void release_on_gpu(const MemorySpace& space, void* data, std::size_t bytes, voi
       const StreamRef stream = streams.compute();
       if (streams.is_shared() && !are_read_by_peers(*gpu, data, bytes)) return keep_block(stream, data, bytes);
       await_peer_reads(*gpu, stream, data, bytes);
-      return release_in(stream, data);
+      return release_in(stream, data, bytes);
     } catch (...) {
       // The first use of these streams failed, so there is no stream to release in, or the stream could not wait for
       // those that read the memory. Tried again, since nobody releases the memory later.
@@ -109,7 +109,7 @@ void* transfer_into_gpu(const MemorySpace& to, const MemorySpace& from, const vo
   try {
     settle(streams);
   } catch (...) {
-    release_in(streams.compute(), data);
+    release_in(streams.compute(), data, bytes);
     throw;
   }
   streams.gpu().held_bytes().add(bytes);

@@ -9,6 +9,7 @@
 #error "fanout: a source.hpp is for programs that define FANOUT_SEPARATE_COMPILATION in all their files"
 #endif
 
+#include <fanout/cuda/allocator.ipp>
 #include <fanout/cuda/cuda_device.ipp>
 #include <fanout/cuda/cuda_memory.ipp>
 #include <fanout/cuda/current_device.ipp>

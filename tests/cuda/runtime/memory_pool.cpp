@@ -52,7 +52,7 @@ TEST_CASE("an allocation does not wait for a stream that still uses memory that 
   fanout_test::Barrier gate;
   void* const first = detail::allocate_in(busy, bytes);
   fanout_test::call_in(busy, gate);
-  detail::release_in(busy, first);
+  detail::release_in(busy, first, bytes);
   void* const second = detail::allocate_in(other, bytes);
   const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(10);
   cudaError_t status = cudaErrorNotReady;
@@ -63,7 +63,7 @@ TEST_CASE("an allocation does not wait for a stream that still uses memory that 
   }
   CHECK(status == cudaSuccess);
   gate.open();
-  detail::release_in(other, second);
+  detail::release_in(other, second, bytes);
   busy.synchronize();
   other.synchronize();
 }
@@ -79,7 +79,7 @@ TEST_CASE("an allocation that fails is tried again after cached memory is releas
   CHECK(stand_in_calls("cudaMallocFromPoolAsync") == 2);
   CHECK(stand_in_calls("cudaMemPoolTrimTo") == 1);
   CHECK(::cudaPeekAtLastError() == cudaSuccess);
-  detail::release_in(stream, data);
+  detail::release_in(stream, data, 100);
   stream.synchronize();
 }
 
@@ -99,7 +99,7 @@ TEST_CASE("OutOfMemory tells the requested and the available bytes") {
   }
   CHECK(::cudaPeekAtLastError() == cudaSuccess);
   void* data = detail::allocate_in(stream, 100);  // the GPU is well
-  detail::release_in(stream, data);
+  detail::release_in(stream, data, 100);
   stream.synchronize();
 }
 
@@ -124,14 +124,14 @@ TEST_CASE("memory is released without a context, on a lost GPU, and when the run
   void* data = detail::allocate_in(stream, 100);
   stand_in_forget_counts();
   stand_in_set_unloading(1);
-  detail::release_in(stream, data);
+  detail::release_in(stream, data, 100);
   stand_in_set_unloading(0);
   CHECK(stand_in_calls("cudaFreeAsync") == 0);
   detail::note(cudaErrorIllegalAddress, 0);
-  detail::release_in(stream, data);
+  detail::release_in(stream, data, 100);
   CHECK(stand_in_calls("cudaFreeAsync") == 0);
   detail::losses[0].code.store(cudaSuccess);
-  detail::release_in(stream, data);
+  detail::release_in(stream, data, 100);
   CHECK(stand_in_calls("cudaFreeAsync") == 1);
   CHECK(stand_in_depth() == 0);
   stream.synchronize();

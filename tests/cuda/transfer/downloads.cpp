@@ -34,7 +34,7 @@ struct Parcel {
   Parcel& operator=(const Parcel&) = delete;
   ~Parcel() {
     if (data == nullptr) return;
-    detail::release_in(streams->compute(), data);
+    detail::release_in(streams->compute(), data, sent.size());
     streams->synchronize();
   }
   detail::Download download() { return {streams, back.data(), data, back.size()}; }

@@ -30,7 +30,7 @@ TEST_CASE("copies are enqueued in their streams, and refused copies name the GPU
     const auto refused = [&] { detail::enqueue_peer_copy(second, there, 1, here, 0, sizeof sent); };
     CHECK(fanout_test::message_of(refused).find("cuda:1") != std::string::npos);
   }
-  detail::release_in(first, here);
-  detail::release_in(second, there);
+  detail::release_in(first, here, sizeof(int));
+  detail::release_in(second, there, sizeof(int));
   for (const cuda::Stream* stream : {&first, &second}) stream->synchronize();
 }

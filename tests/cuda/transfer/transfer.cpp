@@ -33,11 +33,13 @@ std::vector<unsigned char> pattern(std::size_t bytes, unsigned seed) {
 
 /// Memory of a device's GPU, released in order with its work.
 struct OnGpu {
-  OnGpu(detail::DeviceStreams& of, std::size_t bytes) : streams(of), data(detail::allocate_in(of.compute(), bytes)) {}
+  OnGpu(detail::DeviceStreams& of, std::size_t size)
+      : streams(of), bytes(size), data(detail::allocate_in(of.compute(), size)) {}
   OnGpu(const OnGpu&) = delete;
   OnGpu& operator=(const OnGpu&) = delete;
-  ~OnGpu() { detail::release_in(streams.compute(), data); }
+  ~OnGpu() { detail::release_in(streams.compute(), data, bytes); }
   detail::DeviceStreams& streams;
+  std::size_t bytes;
   void* data;
 };
 
@@ -149,8 +151,8 @@ TEST_CASE("rule 11: new memory is filled while the device still computes, and it
   late.open();
   streams.compute().synchronize();
   CHECK(seen == 5);
-  detail::release_in(streams.compute(), data);
-  detail::release_in(streams.compute(), there);
+  detail::release_in(streams.compute(), data, sent.size());
+  detail::release_in(streams.compute(), there, sizeof value);
   streams.synchronize();
 }
 

@@ -45,6 +45,13 @@ FANOUT_INLINE void refuse_fork();
 /// count above 0, since a driver may be loaded later. Never throws.
 FANOUT_INLINE GpuCount count_gpus() noexcept;
 
+/// Where a GPU's memory comes from if not from fanout's pool: see use_allocator().
+struct MemorySource {
+  void* (*allocate)(void* of, std::size_t bytes, cudaStream_t stream);
+  void (*release)(void* of, void* data, std::size_t bytes, cudaStream_t stream) noexcept;
+  void* of;
+};
+
 /// Bytes that are held, and the most that were. Thread-safe.
 class HeldBytes {
  public:
@@ -110,6 +117,8 @@ class GpuState {
   fanout::detail::Atomic<cudaMemPool_t>& pool() noexcept { return pool_; }
   fanout::detail::Atomic<DeviceStreams*>& all_streams() noexcept { return all_streams_; }
   fanout::detail::Atomic<PeerReads*>& peer_reads() noexcept { return peer_reads_; }
+  /// Null: from the pool.
+  fanout::detail::Atomic<const MemorySource*>& source() noexcept { return source_; }
   /// The block that was released last: see keep_block().
   KeptBlock& kept_block() noexcept { return kept_block_; }
   /// The bytes that tensors, buffers and scratch memory hold.
@@ -122,6 +131,7 @@ class GpuState {
   fanout::detail::Atomic<cudaMemPool_t> pool_{nullptr};
   fanout::detail::Atomic<DeviceStreams*> all_streams_{nullptr};
   fanout::detail::Atomic<PeerReads*> peer_reads_{nullptr};
+  fanout::detail::Atomic<const MemorySource*> source_{nullptr};
   KeptBlock kept_block_;
   HeldBytes held_bytes_;
   fanout::detail::ForkSafeMutex making_;

@@ -50,19 +50,22 @@ struct MemoryInfo {
 FANOUT_INLINE MemoryInfo memory_info_of(GpuState& gpu);
 
 /// Allocates memory for work in this stream; other streams must wait for this one first. Aligned to 256 bytes. Throws
-/// OutOfMemory if trimming the pool does not help, and CudaError.
+/// OutOfMemory if it does not help to give back what is kept, CudaError, and what an allocator of the user's throws.
 FANOUT_INLINE void* allocate_in(StreamRef stream, std::size_t bytes);
+
+/// Null if there is no memory.
+FANOUT_INLINE void* allocate_from(const MemorySource& source, StreamRef stream, std::size_t bytes);
+FANOUT_INLINE void* allocate_from(cudaMemPool_t pool, StreamRef stream, std::size_t bytes);
 
 /// Releases memory once all work that is now in the stream is done. Any thread may call it, also at exit. Does nothing
 /// on a GPU that is lost or that the parent of a fork used.
-inline void release_in(StreamRef stream, void* data) noexcept {
-  const QuietGuard entered(*gpus[stream.device()].gpu.load(fanout::detail::MemoryOrder::acquire));
-  if (entered.entered()) note(::cudaFreeAsync(data, stream.get()), stream.device());
-}
+FANOUT_INLINE void release_in(StreamRef stream, void* data, std::size_t bytes) noexcept;
 
 /// Keeps memory that no work in flight uses, for the next allocation of its size, which then makes no call of CUDA.
 /// Releases what was kept before.
 FANOUT_INLINE void keep_block(StreamRef stream, void* data, std::size_t bytes) noexcept;
+
+FANOUT_INLINE void drop_kept_block(GpuState& gpu) noexcept;
 
 /// The memory that was kept, if it has this size, for any stream; otherwise null. Throws DeviceLost and CudaError.
 FANOUT_INLINE void* take_kept_block(GpuState& gpu, std::size_t bytes);

@@ -3,6 +3,7 @@
 
 #include <fanout/cuda/runtime/memory_pool.hpp>
 
+#include <new>
 #include <string>
 #include <utility>
 
@@ -51,15 +52,14 @@ cudaMemPool_t pool_of(GpuState& gpu) {
 }
 
 void keep_block(StreamRef stream, void* data, std::size_t bytes) noexcept {
-  GpuState& gpu = *gpus[stream.device()].gpu.load(fanout::detail::MemoryOrder::acquire);
+  KeptBlock& kept = gpus[stream.device()].gpu.load(fanout::detail::MemoryOrder::acquire)->kept_block();
   {
-    KeptBlock& kept = gpu.kept_block();
     const fanout::detail::ForkSafeLock keeping(kept.mutex);
     std::swap(kept.data, data);
-    kept.bytes = bytes;
+    std::swap(kept.bytes, bytes);
     kept.stream = stream.get();
   }
-  if (data != nullptr) release_in(stream, data);
+  if (data != nullptr) release_in(stream, data, bytes);
 }
 
 void* take_kept_block(GpuState& gpu, std::size_t bytes) {
@@ -70,15 +70,19 @@ void* take_kept_block(GpuState& gpu, std::size_t bytes) {
   return std::exchange(kept.data, nullptr);
 }
 
+void drop_kept_block(GpuState& gpu) noexcept {
+  KeptBlock& kept = gpu.kept_block();
+  const fanout::detail::ForkSafeLock dropping(kept.mutex);
+  if (kept.data == nullptr) return;
+  release_in(StreamRef(kept.stream, gpu.index()), std::exchange(kept.data, nullptr), kept.bytes);
+}
+
 void trim_pool(GpuState& gpu) {
+  if (gpu.known_context() == nullptr) return;
+  const DeviceGuard entered(gpu);
+  drop_kept_block(gpu);
   cudaMemPool_t pool = gpu.pool().load(fanout::detail::MemoryOrder::acquire);
   if (pool == nullptr) return;
-  const DeviceGuard entered(gpu);
-  {
-    KeptBlock& kept = gpu.kept_block();
-    const fanout::detail::ForkSafeLock dropping(kept.mutex);
-    if (kept.data != nullptr) release_in(StreamRef(kept.stream, gpu.index()), std::exchange(kept.data, nullptr));
-  }
   // The pool keeps released memory until the host has synchronized with the stream of the release.
   check(::cudaDeviceSynchronize(), "cudaDeviceSynchronize", gpu.index());
   check(::cudaMemPoolTrimTo(pool, 0), "cudaMemPoolTrimTo", gpu.index());
@@ -117,27 +121,50 @@ MemoryInfo memory_info_of(GpuState& gpu) {
 
 void* allocate_in(StreamRef stream, std::size_t bytes) {
   GpuState& gpu = gpu_at(stream.device());
-  cudaMemPool_t pool = pool_of(gpu);
+  const MemorySource* const source = gpu.source().load(fanout::detail::MemoryOrder::acquire);
+  cudaMemPool_t pool = source == nullptr ? pool_of(gpu) : nullptr;
   const OnGpu entered(gpu);
+  for (int attempt = 0; attempt < 2; ++attempt) {
+    if (attempt != 0) trim_pool(gpu);
+    if (void* const data =
+            source != nullptr ? allocate_from(*source, stream, bytes) : allocate_from(pool, stream, bytes))
+      return data;
+  }
+  const MemoryInfo info = memory_info_of(gpu);
+  throw OutOfMemory(
+      explain({.what = "out of memory of " + name_of_gpu(gpu.index()),
+               .expected = std::to_string(bytes) + " bytes",
+               .found = std::to_string(info.free) + " bytes free of " + std::to_string(info.total) + ", and " +
+                        std::to_string(pool_use(gpu).allocated) + " in use by fanout in this process",
+               .advice = "use smaller batches or more devices"}));
+}
+
+void* allocate_from(const MemorySource& source, StreamRef stream, std::size_t bytes) {
+  try {
+    return source.allocate(source.of, bytes, stream.get());
+  } catch (const std::bad_alloc&) {
+    return nullptr;
+  }
+}
+
+void* allocate_from(cudaMemPool_t pool, StreamRef stream, std::size_t bytes) {
   void* data = nullptr;
-  cudaError_t status = ::cudaMallocFromPoolAsync(&data, bytes, pool, stream.get());
+  const cudaError_t status = ::cudaMallocFromPoolAsync(&data, bytes, pool, stream.get());
   if (status == cudaErrorMemoryAllocation) {
-    note(status, gpu.index());
-    trim_pool(gpu);
-    status = ::cudaMallocFromPoolAsync(&data, bytes, pool, stream.get());
+    note(status, stream.device());
+    return nullptr;
   }
-  if (status == cudaErrorMemoryAllocation) {
-    note(status, gpu.index());
-    const MemoryInfo info = memory_info_of(gpu);
-    throw OutOfMemory(
-        explain({.what = "out of memory of " + name_of_gpu(gpu.index()),
-                 .expected = std::to_string(bytes) + " bytes",
-                 .found = std::to_string(info.free) + " bytes free of " + std::to_string(info.total) + ", and " +
-                          std::to_string(pool_use(gpu).allocated) + " in use by fanout in this process",
-                 .advice = "use smaller batches or more devices"}));
-  }
-  check(status, "cudaMallocFromPoolAsync", gpu.index());
+  check(status, "cudaMallocFromPoolAsync", stream.device());
   return data;
+}
+
+void release_in(StreamRef stream, void* data, std::size_t bytes) noexcept {
+  GpuState& gpu = *gpus[stream.device()].gpu.load(fanout::detail::MemoryOrder::acquire);
+  const QuietGuard entered(gpu);
+  if (!entered.entered()) return;
+  if (const MemorySource* const source = gpu.source().load(fanout::detail::MemoryOrder::acquire))
+    return source->release(source->of, data, bytes, stream.get());
+  note(::cudaFreeAsync(data, stream.get()), stream.device());
 }
 
 }}}  // namespace fanout::v0::cuda::detail

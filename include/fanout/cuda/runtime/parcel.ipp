@@ -124,7 +124,7 @@ void Parcels::trim() noexcept {
   const fanout::detail::ForkSafeLock trimming(mutex_);
   for (Parcel* parcel = free_; parcel != nullptr; parcel = parcel->next_) {
     std::byte* const data = parcel->on_gpu_.exchange(nullptr, fanout::detail::MemoryOrder::acq_rel);
-    if (data != nullptr) release_in(parcel->stream_, data);
+    if (data != nullptr) release_in(parcel->stream_, data, Parcel::bytes);
   }
 }
 

@@ -55,14 +55,16 @@ class PeerAccess {
 /// GPU memory for the check of a pair.
 class CheckedMemory {
  public:
-  CheckedMemory(StreamRef stream, std::size_t bytes) : stream_(stream), data_(allocate_in(stream, bytes)) {}
+  CheckedMemory(StreamRef stream, std::size_t bytes)
+      : stream_(stream), bytes_(bytes), data_(allocate_in(stream, bytes)) {}
   CheckedMemory(const CheckedMemory&) = delete;
   CheckedMemory& operator=(const CheckedMemory&) = delete;
-  ~CheckedMemory() { release_in(stream_, data_); }
+  ~CheckedMemory() { release_in(stream_, data_, bytes_); }
   void* data() const noexcept { return data_; }
 
  private:
   StreamRef stream_;
+  std::size_t bytes_;
   void* data_;
 };
 

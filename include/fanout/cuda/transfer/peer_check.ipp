@@ -94,8 +94,9 @@ PeerFinding connect_peers(GpuState& one, GpuState& other) {
   PeerAccess back(other, one);
   PeerFinding found;
   try {
-    static_cast<void>(pool_of(one));
-    static_cast<void>(pool_of(other));
+    for (GpuState* const gpu : {&one, &other}) {
+      if (gpu->source().load(fanout::detail::MemoryOrder::acquire) == nullptr) static_cast<void>(pool_of(*gpu));
+    }
     found = there.open();
     if (found.direct()) found = back.open();
     if (found.direct()) found = check_copies(one, other);

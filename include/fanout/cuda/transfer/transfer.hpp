@@ -83,7 +83,7 @@ void* fill_new(DeviceStreams& streams, std::size_t bytes, const Copy& copy) {
     copy(stream, data);
     if (beside) streams.let_wait(streams.compute(), stream);
   } catch (...) {
-    release_in(stream, data);
+    release_in(stream, data, bytes);
     throw;
   }
   filling.finished();
