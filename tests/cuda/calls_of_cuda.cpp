@@ -43,7 +43,7 @@ long calls_of(const F& call) {
   return stand_in_calls(nullptr) - modes;
 }
 
-Tensor<float, 1> numbers(std::size_t size) {
+Tensor<float, 1> first_numbers(std::size_t size) {
   Tensor<float, 1> x(size);
   for (std::size_t i = 0; i < size; ++i) x[i] = static_cast<float>(i);
   return x;
@@ -63,7 +63,7 @@ TEST_CASE_FIXTURE(fanout_test::Watched, "there and back, a small array takes 6 c
   // context left: that is on the caller's thread. The context of a GPU's own thread stays.
   const int gpus = fanout::cuda::device_count();
   const ParallelModel model{doubled, fanout::cuda_devices(), Options{.output = fanout::DeviceId{"host"}}};
-  const Tensor<float, 1> x = numbers(840);
+  const Tensor<float, 1> x = first_numbers(840);
   Tensor<float, 1> y;
   CHECK(calls_of([&] { y = model(x); }) <= 6 * gpus);
   CHECK(stand_in_calls("cudaMemcpyAsync") == 2 * gpus);
@@ -86,7 +86,7 @@ TEST_CASE_FIXTURE(fanout_test::Watched, "there and back, 16 small arrays take 8 
   const ParallelModel model{forward, fanout::cuda_devices(), Options{.output = fanout::DeviceId{"host"}}};
   std::array<Tensor<float, 1>, 16> x;
   for (std::size_t k = 0; k < 16; ++k) {
-    x[k] = numbers(100);
+    x[k] = first_numbers(100);
     x[k][0] = static_cast<float>(k);
   }
   std::array<Tensor<float, 1>, 16> y;
@@ -101,7 +101,7 @@ TEST_CASE_FIXTURE(fanout_test::Watched,
                   "on an array that is on the GPU, a call takes 4 calls of CUDA, and one block for all results") {
   if (!fanout_test::has_stand_in(1)) return;
   const ParallelModel model{doubled, fanout::cuda_devices({0})};
-  const auto x = fanout::to(numbers(20'000), fanout::CudaDevice(0));
+  const auto x = fanout::to(first_numbers(20'000), fanout::CudaDevice(0));
   Tensor<float, 1> y = model(x);
   const float* const block = y.data();
   // The context is entered and left, the kernel launched, the stream waited for.
