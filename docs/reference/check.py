@@ -33,7 +33,7 @@ def public_names():
             yield header, scope.replace("::v0", "") + "::" + name.replace("operator ", "operator")
     for header in prepare.all_headers():
         code = prepare.code_of(prepare.without_detail(prepare.read(os.path.join(prepare.HEADERS, header))))
-        space = "fanout::backend::" if "namespace backend" in code else "fanout::"
+        space = next((f"fanout::{inner}::" for inner in ("backend", "cuda") if f"namespace {inner}" in code), "fanout::")
         for name in re.findall(r"^concept (\w+)", code, flags=re.M):
             yield header, space + name
 
