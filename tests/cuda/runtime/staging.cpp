@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include <doctest/doctest.h>
 
+#include <atomic>
 #include <thread>
 #include <utility>
 #include <vector>
@@ -109,7 +110,7 @@ TEST_CASE("a chunk whose user failed is taken again when the work until then is 
   const fanout_test::Watched watched;
   Staging& staging = made_for_good();
   const cuda::Stream stream(0);
-  bool done = false;
+  std::atomic<bool> done{false};
   auto work = [&done] { done = true; };
   for (std::uint32_t i = 0; i < Staging::most_chunks; ++i) {
     const Staging::Room room = staging.take(stream, Staging::chunk_bytes);
