@@ -115,3 +115,26 @@ TEST_CASE("synchronize waits for the device's work, and throws what failed of it
   CHECK_NOTHROW(second.synchronize());  // the others go on
   CHECK_NOTHROW(second.enter());
 }
+
+TEST_CASE("who waits for a completion does not wait for what the device is given later") {
+  if (!fanout_test::has_gpus(1)) return;
+  const fanout_test::Watched watched;
+  const fanout::CudaDevice device(0);
+  fanout_test::Barrier barrier;
+  fanout::backend::Completion first;
+  fanout::backend::Completion second;
+  {
+    const auto entered = device.enter();
+    first = device.completion();
+  }
+  {
+    const auto entered = device.enter();
+    fanout_test::call_in(device.stream(), barrier);
+    second = device.completion();
+  }
+  first.wait();
+  CHECK_FALSE(device.stream().is_idle());
+  barrier.open();
+  second.wait();
+  CHECK(device.stream().is_idle());
+}
