@@ -238,6 +238,21 @@ TEST_CASE("memory of a GPU is given back on any thread, and all of it") {
   CHECK(allocated() == before);
 }
 
+TEST_CASE("memory that was released last is used again by the next tensor of its size, and by no other") {
+  if (!fanout_test::has_gpus(1)) return;
+  const fanout_test::Watched watched;
+  const fanout::backend::Memory memory = fanout::CudaDevice(0).memory();
+  const float* released = nullptr;
+  {
+    const Numbers first(fanout::Extents<1>{1000}, memory);
+    released = first.data();
+  }
+  const Numbers smaller(fanout::Extents<1>{10}, memory);
+  CHECK(smaller.data() != released);
+  const Numbers again(fanout::Extents<1>{1000}, memory);
+  CHECK(again.data() == released);
+}
+
 TEST_CASE("releasing memory of a lost GPU or after the runtime's end is silent") {
   if (!fanout_test::has_stand_in(1)) return;
   const fanout_test::Watched watched;
