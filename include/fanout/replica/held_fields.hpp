@@ -42,6 +42,9 @@ template <class AnyReplicas, bool changes, bool has = has_combined_fields<typena
 class HeldFields {
  public:
   HeldFields(const AnyReplicas&, const Plan&) noexcept {}
+  /// For fields that check_combined_fields() has refused, so that this is the only error.
+  template <class Ranked>
+  void combine(const BatchPlace&, Ranked&) noexcept {}
 };
 
 template <class AnyReplicas>
