@@ -2,8 +2,8 @@
 #pragma once
 
 // All of fanout with CUDA devices, for any C++20 compiler. Needs the headers of the CUDA toolkit. Programs link the
-// CUDA runtime, libcudart. Headers that need nvcc (cuda/launch.cuh, adapt/thrust.cuh) or NCCL (cuda/nccl.hpp), reports
-// (cuda/peer_report.hpp, cuda/visible/visible_devices_report.hpp), and cuda/allocator.hpp are not included here.
+// CUDA runtime, libcudart. Not included here: what needs nvcc (cuda/launch.cuh, adapt/thrust.cuh) or NCCL
+// (cuda/nccl.hpp); reports (cuda/peer_report.hpp, cuda/visible/visible_devices_report.hpp); cuda/allocator.hpp.
 #include <fanout/base/requirements.hpp>
 #include <fanout/cuda/cuda_device.hpp>
 #include <fanout/cuda/cuda_devices.hpp>

@@ -153,7 +153,7 @@ TEST_CASE("the rows of outputs are sent to the results' memory, and the shard's 
   check_doubled(both.y);
 }
 
-TEST_CASE("rows are also sent to the host, from all devices, also in arrays of outputs") {
+TEST_CASE("if results are on the host, all devices send the rows of outputs there, also those of an array of outputs") {
   const fanout::Options to_the_host{.output = fanout::DeviceId{.kind = "host", .index = 0}};
   to_host = true;
   check_doubled(call(doubles, to_the_host));

@@ -17,9 +17,9 @@ namespace fanout { inline namespace v0 { namespace cuda {
 ///
 /// 1. `allocate(bytes, stream)` returns memory of the current device, aligned to 256 bytes, for work that is enqueued
 ///    in the stream from now on. Throws std::bad_alloc if there is none.
-/// 2. `deallocate(data, bytes, stream)` takes it back. Work that is in the stream by now may still use it. The stream
-///    may be another one than that of `allocate`; then all work in that one is done. Throws nothing.
-/// 3. Both may be called by several threads at once, and do not wait for the stream.
+/// 2. `deallocate(data, bytes, stream)` takes the memory back. Work that was enqueued in the stream before may still
+///    use it. If `allocate` was given another stream, the work in that stream is done. Throws nothing.
+/// 3. Several threads may call both at once. Neither waits for the stream.
 template <class A>
 concept StreamAllocator = requires(A& allocator, void* data, std::size_t bytes, cudaStream_t stream) {
   { allocator.allocate(bytes, stream) } -> std::convertible_to<void*>;
@@ -40,7 +40,8 @@ FANOUT_INLINE void set_source(GpuState& gpu, const MemorySource& source);
 ///
 /// nccl_collectives() needs an allocator that gives the other GPUs access to its memory.
 ///
-/// Throws Error if fanout has used memory of the GPU, or if it has an allocator already. Throws InvalidDeviceId.
+/// Throws Error if fanout has allocated memory on the GPU before, or if the GPU has an allocator already. Throws
+/// InvalidDeviceId if there is no such GPU. Does not wait.
 template <StreamAllocator A>
 void use_allocator(A& allocator, GpuIndex device = {}) {
   detail::set_source(device.gpu(), {[](void* of, std::size_t bytes, cudaStream_t stream) -> void* {

@@ -33,6 +33,17 @@ inline void settle(DeviceStreams& streams) {
   if (streams.is_shared()) streams.compute().synchronize();
 }
 
+/// Calls `release()`, and once more if it throws: nobody releases the memory later.
+template <class Release>
+void release_at_last(const Release& release) noexcept {
+  for (int attempt = 0; attempt < 2; ++attempt) {
+    try {
+      return release();
+    } catch (...) {  // CUDA's status is noted
+    }
+  }
+}
+
 FANOUT_INLINE void* allocate_on_gpu(const MemorySpace& space, std::size_t bytes);
 FANOUT_INLINE void* allocate_and_settle(DeviceStreams& streams, std::size_t bytes);
 
@@ -84,7 +95,8 @@ class Pushes {
 
 FANOUT_INLINE void transfer_all_with_gpus(const MemorySpace& to, const backend::Transfer* transfers, std::size_t count);
 
-/// To the host only what lies in the parcel of the shard that runs here; to another GPU if they can copy directly.
+/// To the host, only arrays in the parcel of the shard that this thread runs can be sent. To another GPU, all arrays if
+/// the two GPUs can copy directly.
 FANOUT_INLINE bool can_send_from_gpu(const MemorySpace& to, const MemorySpace& from, const void* data,
                                      std::size_t bytes);
 FANOUT_INLINE void send_from_gpu(const MemorySpace& to, void* to_data, const MemorySpace& from, const void* from_data,
@@ -92,10 +104,10 @@ FANOUT_INLINE void send_from_gpu(const MemorySpace& to, void* to_data, const Mem
 
 // Scratch memory of shards: small arrays are in parcels.
 
-/// The parcel of the shard that runs here. Null if the device that it entered last is on another GPU, or if there is no
-/// parcel.
+/// The parcel for the shard that this thread runs. Null if the thread entered a device of another GPU last, or if all
+/// parcels are in use.
 FANOUT_INLINE Parcel* parcel_on(const MemorySpace& space);
-/// The parcel that the array lies in; null if there is none.
+/// The parcel whose memory on the GPU contains the array. Null for arrays with memory of their own.
 FANOUT_INLINE Parcel* parcel_of(const MemorySpace& space, const void* array) noexcept;
 
 FANOUT_INLINE void* allocate_scratch_on_gpu(const MemorySpace& space, std::size_t bytes);

@@ -50,18 +50,13 @@ void release_on_gpu(const MemorySpace& space, void* data, std::size_t bytes, voi
   if (data == nullptr || gpu == nullptr) return;
   gpu->held_bytes().subtract(bytes);
   if (!gpu->usable()) return;
-  for (int attempt = 0; attempt < 2; ++attempt) {
-    try {
-      DeviceStreams& streams = current_streams(*gpu);
-      const StreamRef stream = streams.compute();
-      if (streams.is_shared() && !are_read_by_peers(*gpu, data, bytes)) return keep_block(stream, data, bytes);
-      await_peer_reads(*gpu, stream, data, bytes);
-      return release_in(stream, data, bytes);
-    } catch (...) {
-      // The first use of these streams failed, so there is no stream to release in, or the stream could not wait for
-      // those that read the memory. Tried again, since nobody releases the memory later.
-    }
-  }
+  release_at_last([&] {
+    DeviceStreams& streams = current_streams(*gpu);
+    const StreamRef stream = streams.compute();
+    if (streams.is_shared() && !are_read_by_peers(*gpu, data, bytes)) return keep_block(stream, data, bytes);
+    await_peer_reads(*gpu, stream, data, bytes);
+    release_in(stream, data, bytes);
+  });
 }
 
 void copy_on_gpu(const MemorySpace& space, void* to, const void* from, std::size_t bytes) {
@@ -194,14 +189,11 @@ void* transfer_into_scratch_on_gpu(const MemorySpace& to, const MemorySpace& fro
 void release_scratch_on_gpu(const MemorySpace& space, void* data, std::size_t bytes, void*) noexcept {
   Parcel* const parcel = bytes <= Parcel::small ? parcel_of(space, data) : nullptr;
   if (parcel == nullptr) return release_on_gpu(space, data, bytes, nullptr);
-  for (int attempt = 0; attempt < 2; ++attempt) {
-    try {
-      await_peer_reads(*gpus[space.owner.index].gpu.load(fanout::detail::MemoryOrder::acquire), parcel->stream(), data,
-                       bytes);
-      return parcel->release();
-    } catch (...) {  // as in release_on_gpu(). If both fail, the parcel is not used again
-    }
-  }
+  release_at_last([&] {
+    GpuState& gpu = *gpus[space.owner.index].gpu.load(fanout::detail::MemoryOrder::acquire);
+    await_peer_reads(gpu, parcel->stream(), data, bytes);
+    parcel->release();
+  });
 }
 
 }}}}  // namespace fanout::v0::cuda::detail

@@ -31,7 +31,7 @@ inline std::size_t memory_allocated(GpuIndex device = {}) { return detail::pool_
 /// The largest memory_allocated() since the process began, or since reset_peak_memory().
 inline std::size_t max_memory_allocated(GpuIndex device = {}) { return detail::pool_use(device.gpu()).most_allocated; }
 
-/// Bytes that the pool holds of the GPU's memory: allocated ones, and those that are kept for later.
+/// Bytes of the GPU's memory that the pool holds: allocated ones, and free ones that it keeps.
 inline std::size_t memory_reserved(GpuIndex device = {}) { return detail::pool_use(device.gpu()).reserved; }
 
 /// Restarts max_memory_allocated() at what is allocated now.

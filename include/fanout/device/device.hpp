@@ -34,8 +34,8 @@ namespace fanout { inline namespace v0 {
 ///    that has entered the device, it is the end of all that the device was given. On other threads, it is the time of
 ///    the caller's side. If the device has a `completion()`, each shard leaves one, and waiting for it moves the time
 ///    of the caller's side. Other devices are timed by the host's clock.
-/// 12. What `enter()` returns may have `inputs_are_made()`. It is called when the inputs of a shard have been made,
-///    before `forward`. From then on, work of the thread on the device must find them there.
+/// 12. What `enter()` returns may have `inputs_are_made()`. It is called before `forward`, when all inputs of a shard
+///    have been made. Work that the thread gives the device afterwards must find the inputs in the device's memory.
 ///
 /// Cost: 1 to 4 take no lock and allocate nothing.
 template <class D>

@@ -11,6 +11,7 @@
 #include <fanout/base/requirements.hpp>
 #include <fanout/base/separate_compilation.hpp>
 #include <fanout/cuda/runtime/driver.hpp>
+#include <fanout/cuda/runtime/held_bytes.hpp>
 #include <fanout/cuda/runtime/status.hpp>
 #include <fanout/memory/memory_space.hpp>
 #include <fanout/sync/atomic.hpp>
@@ -50,26 +51,6 @@ struct MemorySource {
   void* (*allocate)(void* of, std::size_t bytes, cudaStream_t stream);
   void (*release)(void* of, void* data, std::size_t bytes, cudaStream_t stream) noexcept;
   void* of;
-};
-
-/// Bytes that are held, and the most that were. Thread-safe.
-class HeldBytes {
- public:
-  std::uint64_t now() const noexcept { return now_.load(fanout::detail::MemoryOrder::relaxed); }
-  std::uint64_t most() const noexcept { return most_.load(fanout::detail::MemoryOrder::relaxed); }
-
-  void add(std::uint64_t bytes) noexcept {
-    const std::uint64_t sum = now_.fetch_add(bytes, fanout::detail::MemoryOrder::relaxed) + bytes;
-    std::uint64_t before = most();
-    while (before < sum && !most_.compare_exchange_weak(before, sum, fanout::detail::MemoryOrder::relaxed)) {
-    }
-  }
-  void subtract(std::uint64_t bytes) noexcept { now_.fetch_sub(bytes, fanout::detail::MemoryOrder::relaxed); }
-  void reset_most() noexcept { most_.store(now(), fanout::detail::MemoryOrder::relaxed); }
-
- private:
-  fanout::detail::Atomic<std::uint64_t> now_{0};
-  fanout::detail::Atomic<std::uint64_t> most_{0};
 };
 
 /// A block of a GPU's memory that no work in flight uses, kept for the next allocation of its size.

@@ -28,7 +28,7 @@ FANOUT_INLINE cudaMemPool_t pool_of(GpuState& gpu);
 /// not used. Throws DeviceLost and CudaError.
 FANOUT_INLINE void trim_pool(GpuState& gpu);
 
-/// How much of a GPU's memory fanout uses, in bytes.
+/// The memory that fanout uses on a GPU, in bytes.
 struct PoolUse {
   std::uint64_t allocated = 0;       // held by tensors, buffers and scratch memory
   std::uint64_t most_allocated = 0;  // since the process began, or reset_peaks()

@@ -34,7 +34,8 @@ class Parcel {
     if (sent_ != filled_) send_filled();
   }
 
-  /// Notes that these bytes of the GPU, which has() has, are wanted in host memory. Only if there is room for the note.
+  /// Notes that an array of the parcel is wanted at `to` in host memory: see fetch() and deliver(). Call this only if
+  /// has_room_to_want().
   FANOUT_INLINE void want(void* to, const void* from, std::size_t size) noexcept;
   bool has_room_to_want() const noexcept { return wanted_count_ != most_wanted; }
   /// Begins to copy what is wanted to the parcel's host memory. Throws DeviceLost and CudaError.
@@ -100,7 +101,7 @@ class Parcels {
   /// there is no memory. Throws DeviceLost and CudaError.
   FANOUT_INLINE Parcel* take(StreamRef stream);
 
-  /// The parcel that the array lies in; null if there is none.
+  /// The parcel whose memory on the GPU contains the array. Null if none does.
   FANOUT_INLINE Parcel* find(const void* array) const noexcept;
 
   /// Releases the GPU's memory of the parcels that nobody uses.
