@@ -23,7 +23,7 @@ set(floors
   "context model mpi/group cuda/nccl"
   "replica mpi/reduction mpi/rendezvous"
   "parallel mpi"
-  "adapt data observe state"
+  "adapt data observe stages state"
   "umbrella")
 set(below_fwd base)
 set(lower "")
@@ -34,8 +34,8 @@ foreach(floor IN LISTS floors)
   endforeach()
   list(APPEND lower ${floor})
 endforeach()
-# Nobody includes what is not always there: cuda, mpi and simulated plug in at the side, and of adapt, data, observe and
-# state users include what they need.
+# Nobody includes what is not always there: cuda, mpi and simulated plug in at the side, and of adapt, data, observe, stages
+# and state users include what they need.
 foreach(room IN LISTS lower)
   if(NOT room MATCHES "^mpi")
     list(FILTER below_${room} EXCLUDE REGEX "^mpi")
@@ -45,7 +45,7 @@ foreach(room IN LISTS lower)
   else()
     list(FILTER below_${room} EXCLUDE REGEX "^(scatter|gather|dispatch|call)$")
   endif()
-  list(REMOVE_ITEM below_${room} adapt data observe state simulated)
+  list(REMOVE_ITEM below_${room} adapt data observe stages state simulated)
 endforeach()
 set(below_umbrella "${lower}")
 set(below_adapt/thrust.cuh cuda)

@@ -115,5 +115,9 @@ class ProcessRendezvous;
 class ShardCommunicator;
 template <class M, class Source = AllVisible<HostDevice>>
 class ParallelModel;
+struct PipelineOptions;
+template <class... Stages>
+class Pipeline;
+class StageError;
 
 }}  // namespace fanout::v0

@@ -11,6 +11,7 @@
 #endif
 
 #include <fanout/array/view.ipp>
+#include <fanout/base/caught_text.ipp>
 #include <fanout/base/device_id.ipp>
 #include <fanout/base/error.ipp>
 #include <fanout/base/text.ipp>
@@ -76,6 +77,10 @@
 #include <fanout/simulated/simulated_memory.ipp>
 #include <fanout/simulated/simulated_state.ipp>
 #include <fanout/simulated/simulated_states.ipp>
+#include <fanout/stages/batch_reductions.ipp>
+#include <fanout/stages/flow.ipp>
+#include <fanout/stages/partition_layers.ipp>
+#include <fanout/stages/stage_error.ipp>
 #include <fanout/state/format_error.ipp>
 #include <fanout/state/json_reader.ipp>
 #include <fanout/state/load.ipp>

@@ -9,21 +9,12 @@
 #include <utility>
 #include <vector>
 
+#include <fanout/base/caught_text.hpp>
 #include <fanout/base/text.hpp>
-#include <fanout/base/type_info.hpp>
 
 namespace fanout { inline namespace v0 {
 
 namespace detail {
-
-/// Adds a text whose further lines are indented: it may be that of another ReplicaError.
-inline void add_indented(Text& text, std::string_view part) {
-  for (std::size_t end = part.find('\n'); end != std::string_view::npos; end = part.find('\n')) {
-    text << part.substr(0, end + 1) << "  ";
-    part.remove_prefix(end + 1);
-  }
-  text << part;
-}
 
 inline std::string failures_text(const char* step, const std::vector<Failure>& failures, std::size_t replicas,
                                  bool has_rows, const std::string& note) {
@@ -34,14 +25,7 @@ inline std::string failures_text(const char* step, const std::vector<Failure>& f
     where << " in replica " << failure.shard << " on device " << failure.device;
     if (!failure.process.empty()) where << " of " << failure.process;
     if (has_rows) where << ", rows " << failure.rows;
-    try {
-      std::rethrow_exception(failure.exception);
-    } catch (const std::exception& e) {
-      text << "\n  Caught " << class_name(e) << where << ": ";
-      add_indented(text, e.what());
-    } catch (...) {
-      text << "\n  Caught an exception that is no std::exception" << where;
-    }
+    add_caught(text, failure.exception, where);
   }
   if (!note.empty()) text << "\n  " << note;
   return text;

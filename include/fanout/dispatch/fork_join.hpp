@@ -91,11 +91,12 @@ class ForkJoin {
   /// Posts all shards but the main device's first one. Defers those of sleeping threads if `defers_asleep`.
   FANOUT_INLINE void post_others(ShardTasks& tasks, bool defers_asleep) noexcept;
 
+  /// Returns true if this thread may run a shard of the main device: it has locked it, or it is the device's own, which
+  /// holds it for the task that makes this call.
   bool lock_main_device() noexcept {
-    HandoffSlot& device_lock = devices_[0].worker->handoff();
-    if (!device_lock.try_lock()) return false;
-    locked_ = &device_lock;
-    return true;
+    backend::Worker& worker = *devices_[0].worker;
+    if (worker.handoff().try_lock()) locked_ = &worker.handoff();
+    return locked_ != nullptr || this_worker == &worker;
   }
 
   void tell_if_late() const noexcept {

@@ -57,8 +57,7 @@ void ForkJoin::post_others(ShardTasks& tasks, bool defers_asleep) noexcept {
     }
   }
   if (first == nullptr) return;
-  if (first->worker->handoff().try_lock()) {
-    locked_ = &first->worker->handoff();
+  if (lock_main_device()) {
     own_ = first->shard;
   } else {
     first->post(runner_, tasks.rules(), tasks.takes());

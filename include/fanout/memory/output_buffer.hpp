@@ -67,6 +67,9 @@ class OutputBuffer : public Pooled {
   /// Takes over existing bytes, as one row.
   explicit OutputBuffer(Storage storage, OutputBuffer* before = nullptr) noexcept
       : OutputBuffer(std::move(storage), 1, storage.bytes(), before) {}
+  /// Takes over existing bytes, as so many rows.
+  OutputBuffer(Storage storage, std::size_t rows, std::size_t row_bytes) noexcept
+      : OutputBuffer(std::move(storage), rows, row_bytes, nullptr) {}
   /// Uses bytes of the caller in this memory, who still owns them.
   OutputBuffer(const backend::Memory& memory, const OutputTarget& target) noexcept
       : storage_({memory.space, borrowed_in(memory)}, target.data, target.rows * target.row_bytes, nullptr),
@@ -141,6 +144,12 @@ inline const backend::MemoryOperations* windows_in(const backend::Memory& memory
   return memory.space == host_memory ? &host_window_operations : memory.operations->fresh->windows;
 }
 
+/// Makes buffers for a call in place of its own OutputBuffers.
+struct OutputSource {
+  /// Returns the n-th buffer, or null if there is none with these rows. Throws what the constructor of one throws.
+  OutputBuffer* (*make)(const OutputSource& source, std::size_t n, std::size_t rows, std::size_t row_bytes);
+};
+
 /// The output buffers of one call. The n-th output that a shard asks for is a window of the n-th buffer. So shards that
 /// ask in the same order fill the same buffers.
 class OutputBuffers : public Pooled {
@@ -172,6 +181,9 @@ class OutputBuffers : public Pooled {
     targets_ = targets;
     target_count_ = count;
   }
+
+  /// Asks `source`, which it borrows, for each of the first few buffers before it makes its own. Must be called first.
+  void made_by(const OutputSource& source) noexcept { source_ = &source; }
 
   /// Returns the n-th buffer, and makes it if no shard has asked for it before. If shards ask in different orders, its
   /// rows may have other bytes than these: the caller checks. Waits for another shard that is making it. Throws what
@@ -239,6 +251,7 @@ class OutputBuffers : public Pooled {
   Atomic<OutputBuffers*> next_{nullptr};  // the buffers from the `few`-th on
   const OutputTarget* targets_ = nullptr;
   std::size_t target_count_ = 0;
+  const OutputSource* source_ = nullptr;
   Atomic<bool> others_{false};  // a buffer other than the first was asked for
 };
 

@@ -58,8 +58,10 @@ void OutputBuffers::make(std::size_t n, std::size_t rows, std::size_t row_bytes)
   }
   if (n != 0) others_.store(true, MemoryOrder::relaxed);
   try {
-    place.buffer = fits(n, rows, row_bytes) ? new OutputBuffer(memory(), targets_[n])
-                                            : OutputBuffer::make_for_all(memory(), rows, row_bytes);
+    OutputBuffer* made_there = source_ == nullptr ? nullptr : source_->make(*source_, n, rows, row_bytes);
+    place.buffer = made_there != nullptr      ? made_there
+                   : fits(n, rows, row_bytes) ? new OutputBuffer(memory(), targets_[n])
+                                              : OutputBuffer::make_for_all(memory(), rows, row_bytes);
   } catch (...) {
     state.store(failed, MemoryOrder::release);
     throw;

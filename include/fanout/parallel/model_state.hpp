@@ -9,6 +9,7 @@
 #include <fanout/base/error.hpp>
 #include <fanout/base/separate_compilation.hpp>
 #include <fanout/call/async_calls.hpp>
+#include <fanout/call/call_order.hpp>
 #include <fanout/call/call_scope.hpp>
 #include <fanout/call/pending_calls.hpp>
 #include <fanout/call/ranked_steps.hpp>
@@ -19,6 +20,7 @@
 #include <fanout/parallel/checked_options.hpp>
 #include <fanout/parallel/options.hpp>
 #include <fanout/replica/replicate.hpp>
+#include <fanout/scatter/batch_rows.hpp>
 #include <fanout/sync/atomic.hpp>
 #include <fanout/sync/shared_mutex.hpp>
 #include <fanout/waiting/call_statistics.hpp>
@@ -87,6 +89,26 @@ class EnteredModel {
   SharedMutex* mutex_ = nullptr;
   std::uint32_t number_ = 0;
 };
+
+/// All rows of the arguments: what a call of a model takes. A stage of a pipeline takes a MicroBatch instead.
+struct WholeBatch {
+  static constexpr bool is_whole = true;
+  /// The steps of the call: see CallSteps.
+  template <class Call, class State>
+  static typename Call::Ranked steps(State& state) noexcept {
+    return typename Call::Ranked(state.settings, state.ranked_calls, Call::shards_may_meet());
+  }
+  /// The rows that the call takes, of those of its arguments.
+  static const CountRows& count(const CountRows& arguments) noexcept { return arguments; }
+  template <class State>
+  [[gnu::always_inline]] static void enter(EnteredModel& entered, State& state, CallOrder order) {
+    entered.enter(state.mutex, &state.original);
+    state.pending.wait_for_earlier(order);
+  }
+};
+
+template <class Model>
+class StageCalls;
 
 /// Keeps calls out while the original is changed. Then increases its version.
 template <class State>

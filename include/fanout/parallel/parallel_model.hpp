@@ -282,6 +282,8 @@ class ParallelModel {
  private:
   template <class Model, class D>
   friend class Into;
+  template <class Model>
+  friend class detail::StageCalls;
 
   void check_position(std::size_t i, const char* where) const {
     if (i < devices().size()) return;
@@ -295,13 +297,18 @@ class ParallelModel {
   using State = detail::ModelState<M, device_set>;
   using Update = detail::ModelUpdate<State>;
 
-  /// A call from beginning to end.
   template <class... Args>
   [[gnu::always_inline]] auto run(const detail::CallRequest& request, Args&... args) const {
+    return run(detail::WholeBatch(), request, args...);
+  }
+
+  /// A call from beginning to end.
+  template <class Batch, class... Args>
+  [[gnu::always_inline]] auto run(const Batch& batch, const detail::CallRequest& request, Args&... args) const {
     using Inputs = ShardInputs<const Args&...>;
     using Call = detail::CallOfReplicas<AllReplicas, Inputs>;
     using Sharded = detail::ShardedCall<Call, Inputs>;
-    if constexpr (Call::may_need_order()) {
+    if constexpr (Batch::is_whole && Call::may_need_order()) {
       // Shards that meet need their turns at all replicas at once. With one device, ranks take turns by their order of
       // calls.
       const bool on_caller = state_->settings.ranks != nullptr && devices().size() == 1;
@@ -316,16 +323,16 @@ class ParallelModel {
     if (needs_care) [[unlikely]]
       meter.begin({.observer = state.measured.get(), .devices = devices, .model = detail::type_name_view<M>()});
     detail::Owned<detail::LimitedPlans> limits;
-    typename Call::Ranked ranked(state.settings, state.ranked_calls, Call::shards_may_meet());
+    auto ranked = batch.template steps<Call>(state);
     try {
-      Inputs inputs{
-          state.plan(detail::count_rows(state.options.axis, args...), request.on_all), {args...}, state.options.axis};
+      Inputs inputs{state.plan(batch.count(detail::count_rows(state.options.axis, args...)), request.on_all),
+                    {args...},
+                    state.options.axis};
       if (needs_care) [[unlikely]]
         limits = limit<Call>(inputs);
       detail::EnteredModel entered;  // left last
       typename Sharded::Outputs outputs(inputs.plan, state.settings, request, devices.ids(), Call::shards_may_meet());
-      entered.enter(state.mutex, &state.original);
-      state.pending.wait_for_earlier(Call::order());
+      batch.enter(entered, state, Call::order());
       outputs.begin(entered.number(), meter.clock());
       ranked.begin(outputs);
       Sharded::run(state.replicas, devices, inputs, outputs, room, ranked,

@@ -150,11 +150,11 @@ class alignas(cache_line) ShardBody {
       [[maybe_unused]] const auto state = body.states_.enter();
       ContextOf<Runner> ctx(device, body.outputs_, shard, rows, slot.scratch);
       ShardResults pieces = Call::Taken::make(body.arguments_, {.shard = shard,
-                                                                .rows = rows,
+                                                                .rows = body.outputs_.place->in_arguments(rows),
                                                                 .memory = device.memory(),
                                                                 .scratch = &slot.scratch,
                                                                 .axis = body.axis_,
-                                                                .first_row = body.outputs_.place->first_row});
+                                                                .first_row = body.outputs_.place->first_argument()});
       if constexpr (requires { entered.inputs_are_made(); }) entered.inputs_are_made();
       if constexpr (requires { runner.check_memory(); }) runner.check_memory();
       if (!body.is_plain_) body.outputs_.forward_begins(shard);

@@ -24,10 +24,14 @@
 
 namespace fanout { inline namespace v0 {
 
+namespace backend {
+class Worker;
+}
+
 namespace detail {
 
-/// True on the threads of workers, and false on those of users.
-[[gnu::visibility("default")]] inline thread_local constinit bool is_worker_thread = false;
+/// The worker whose thread this is; null on the threads of users.
+[[gnu::visibility("default")]] inline thread_local constinit const backend::Worker* this_worker = nullptr;
 
 }  // namespace detail
 

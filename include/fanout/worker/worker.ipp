@@ -16,7 +16,7 @@ namespace fanout { inline namespace v0 { namespace backend {
 
 void* Worker::enter(void* worker) {
   [[maybe_unused]] thread_local const detail::LibraryInUse this_code;
-  detail::is_worker_thread = true;
+  detail::this_worker = static_cast<Worker*>(worker);
   static_cast<Worker*>(worker)->loop();
   return nullptr;
 }

@@ -92,7 +92,7 @@ EnteredStreams::EnteredStreams(DeviceStreams& streams)
   }
   thread_context = {.current = &streams.gpu()};
   innermost_streams = this;
-  if (fanout::detail::is_worker_thread) ignore_captures_of_others(streams.gpu().index());
+  if (fanout::detail::this_worker != nullptr) ignore_captures_of_others(streams.gpu().index());
   streams.more_work_comes();
 }
 

@@ -10,7 +10,7 @@
 
 #include <fanout/base/separate_compilation.hpp>
 #include <fanout/collective/process_ranks.hpp>
-#include <fanout/mpi/reduction/pool_allocator.hpp>
+#include <fanout/memory/pool_allocator.hpp>
 #include <fanout/plan/even_split.hpp>
 #include <fanout/plan/row_range.hpp>
 

@@ -1,0 +1,11 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#pragma once
+
+// All of fanout, and models in stages on different devices.
+#include <fanout/base/requirements.hpp>
+#include <fanout/fanout.hpp>
+#include <fanout/stages/partition_layers.hpp>
+#include <fanout/stages/pipeline.hpp>
+#include <fanout/stages/pipeline_options.hpp>
+#include <fanout/stages/stage.hpp>
+#include <fanout/stages/stage_error.hpp>

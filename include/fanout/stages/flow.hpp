@@ -1,0 +1,94 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+#include <fanout/base/inline_array.hpp>
+#include <fanout/base/separate_compilation.hpp>
+#include <fanout/device/device_table.hpp>
+#include <fanout/dispatch/shard_runner.hpp>
+#include <fanout/dispatch/shard_tasks.hpp>
+#include <fanout/sync/atomic.hpp>
+#include <fanout/sync/fork_epoch.hpp>
+
+namespace fanout { inline namespace v0 { namespace detail {
+
+/// Steps that wait for each other, each run by the thread of its device as soon as the steps before it have ended. A
+/// thread that ends a step goes on with the next one of the same lane, if that need not wait. No step waits while it
+/// holds a thread, and the calling thread runs what no device has started. So flows end, also inside of each other and
+/// on the same devices.
+class Flow {
+ public:
+  static constexpr std::size_t none = ~std::size_t{0};
+
+  /// `steps` is their number. Borrows the device of each lane.
+  explicit Flow(std::size_t steps) : steps_(steps), tasks_(steps) {}
+  Flow(const Flow&) = delete;
+  Flow& operator=(const Flow&) = delete;
+
+  /// Lets this device run a step. To be called for each step.
+  void add(std::size_t step, const DeviceEntry& device) noexcept {
+    tasks_[step].worker = device.worker;
+    tasks_[step].shard = step;
+    steps_[step].rules = device.rules;
+  }
+  /// The thread that ends `step` goes on with `next`, of the same device, if that waits for nothing else.
+  void goes_on(std::size_t step, std::size_t next) noexcept { steps_[step].then[0] = wait(next); }
+  /// `later` waits for `step`, which may have two such steps.
+  void comes_before(std::size_t step, std::size_t later) noexcept {
+    steps_[step].then[steps_[step].then[1] == none ? 1 : 2] = wait(later);
+  }
+
+  /// Runs all steps by `body(step)`, which must not throw, and returns when all have ended. Begins with step 0 on this
+  /// thread. Throws Error in a process that was forked meanwhile, since steps on other threads stayed in the parent.
+  template <class Body>
+  void run(const Body& body) {
+    const ShardRunner runner(body);
+    run_all(runner);
+  }
+
+ private:
+  struct Step {
+    Atomic<std::uint32_t> waits{0};  // for so many steps
+    std::size_t then[3] = {none, none, none};
+    const WaitRules* rules = nullptr;
+    Atomic<bool> posted{false};
+  };
+
+  /// Runs a step, and those that this thread goes on with.
+  struct FromStep {
+    Flow* flow;
+    FANOUT_INLINE void operator()(std::size_t step) const noexcept;
+  };
+
+  std::size_t wait(std::size_t step) noexcept {
+    steps_[step].waits.fetch_add(1, MemoryOrder::relaxed);
+    return step;
+  }
+  /// True if `step` may begin now: it waits for nothing else.
+  bool arrive(std::size_t step) noexcept { return steps_[step].waits.fetch_sub(1, MemoryOrder::acq_rel) == 1; }
+
+  FANOUT_INLINE void run_all(const ShardRunner& runner);
+  FANOUT_INLINE void post(std::size_t step) noexcept;
+  /// A posted step that no device has started; null if there is none.
+  FANOUT_INLINE ShardTask* take_back() noexcept;
+  /// Wakes the thread that made the flow, if it sleeps.
+  FANOUT_INLINE void tell() noexcept;
+
+  InlineArray<Step> steps_;
+  InlineArray<ShardTask> tasks_;  // those that devices got
+  const FromStep from_step_{this};
+  const ShardRunner tasks_runner_{from_step_};
+  const ShardRunner* body_ = nullptr;
+  const std::uint32_t epoch_ = fork_epoch();
+  Atomic<std::size_t> left_{0};    // steps that have not ended
+  Atomic<std::uint32_t> told_{0};  // what the thread that made the flow sleeps on
+  Atomic<bool> sleeps_{false};     // it sleeps, or is about to
+};
+
+}}}  // namespace fanout::v0::detail
+
+#if !defined(FANOUT_SEPARATE_COMPILATION)
+#include <fanout/stages/flow.ipp>
+#endif

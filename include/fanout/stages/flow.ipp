@@ -1,0 +1,74 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#pragma once
+
+#include <fanout/stages/flow.hpp>
+
+#include <cstddef>
+#include <cstdint>
+
+#include <fanout/sync/futex.hpp>
+#include <fanout/sync/spin.hpp>
+#include <fanout/waiting/wait_policy.hpp>
+
+namespace fanout { inline namespace v0 { namespace detail {
+
+void Flow::FromStep::operator()(std::size_t step) const noexcept {
+  for (;;) {
+    flow->body_->run(flow->body_->body, step);
+    if (flow->epoch_ != fork_epoch()) return;  // forked by the step: the child has no other steps
+    const std::size_t(&then)[3] = flow->steps_[step].then;
+    for (const std::size_t later : {then[1], then[2]}) {
+      if (later != none && flow->arrive(later)) flow->post(later);
+    }
+    const bool goes_on = then[0] != none && flow->arrive(then[0]);
+    step = then[0];
+    if (flow->left_.fetch_sub(1, MemoryOrder::acq_rel) == 1) flow->tell();
+    if (!goes_on) return;
+  }
+}
+
+void Flow::run_all(const ShardRunner& runner) {
+  body_ = &runner;
+  left_.store(steps_.size(), MemoryOrder::relaxed);
+  from_step_(0);
+  const auto ended = [this] { return left_.load(MemoryOrder::acquire) == 0 || epoch_ != fork_epoch(); };
+  while (!ended()) {
+    if (ShardTask* task = take_back()) {
+      task->run();
+      continue;
+    }
+    const std::uint32_t seen = told_.load(MemoryOrder::acquire);
+    sleeps_.store(true, MemoryOrder::seq_cst);
+    if (ShardTask* task = take_back()) {
+      sleeps_.store(false, MemoryOrder::relaxed);
+      task->run();
+    } else if (!ended()) {
+      park(told_, seen);
+    }
+    sleeps_.store(false, MemoryOrder::relaxed);
+  }
+  for (ShardTask& task : tasks_) {
+    if (!task.wait({}, Park::rules, 0, epoch_)) refuse_after_fork();
+  }
+}
+
+void Flow::post(std::size_t step) noexcept {
+  const WaitRules* const rules = steps_[step].rules;
+  tasks_[step].post(tasks_runner_, rules == nullptr ? Park::rules : *rules);
+  steps_[step].posted.store(true, MemoryOrder::seq_cst);
+  if (sleeps_.load(MemoryOrder::seq_cst)) tell();
+}
+
+ShardTask* Flow::take_back() noexcept {
+  for (std::size_t i = 0; i < steps_.size(); ++i) {
+    if (steps_[i].posted.load(MemoryOrder::seq_cst) && tasks_[i].take_back()) return &tasks_[i];
+  }
+  return nullptr;
+}
+
+void Flow::tell() noexcept {
+  told_.fetch_add(1, MemoryOrder::seq_cst);
+  unpark_all(told_);
+}
+
+}}}  // namespace fanout::v0::detail

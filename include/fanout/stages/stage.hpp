@@ -1,0 +1,53 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#pragma once
+
+#include <utility>
+
+#include <fanout/base/error.hpp>
+#include <fanout/device/device_source.hpp>
+#include <fanout/parallel/options.hpp>
+#include <fanout/parallel/parallel_model.hpp>
+#include <fanout/tree/key.hpp>
+
+namespace fanout { inline namespace v0 {
+
+/// A model and the devices that it runs on, as a stage of a Pipeline. Made by stage(). Keys are what it takes of the
+/// results before it; without keys, it takes the whole result of the stage before.
+template <class M, class Source = AllVisible<HostDevice>, class... Keys>
+struct Stage {
+  using model_type = ParallelModel<M, Source>;
+
+  M model;
+  Source devices = {};
+  Options options = {};
+
+  /// Takes the values under these keys, as one argument each: `stage(m, devices).takes("x"_k, "skip"_k)`. Stages before
+  /// it return dicts with them. If several do, the last one counts. A value may skip stages.
+  template <char... Letters, class... Others>
+  Stage<M, Source, Key<Letters...>, Others...> takes(Key<Letters...>, Others...) && {
+    return {std::move(model), std::move(devices), std::move(options)};
+  }
+};
+
+/// A stage of a Pipeline: `stage(Encoder{...}, cuda_devices({0, 1}))`. It takes what a ParallelModel takes. Takes over
+/// the model.
+template <class M, class Source = AllVisible<HostDevice>>
+Stage<M, Source> stage(M model, Source devices = {}, Options options = {}) {
+  return {std::move(model), std::move(devices), std::move(options)};
+}
+
+namespace detail {
+
+/// Throws InvalidArgument if a stage has options that are not for stages.
+inline Options stage_options(Options&& options) {
+  if (options.ranks != nullptr) {
+    throw InvalidArgument(explain({.what = "a stage of a pipeline with ranks",
+                                   .where = "Options::ranks",
+                                   .expected = "stages on devices of this process",
+                                   .advice = "leave `ranks` out: each process calls a pipeline of its own"}));
+  }
+  return std::move(options);
+}
+
+}  // namespace detail
+}}  // namespace fanout::v0

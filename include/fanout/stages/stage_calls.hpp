@@ -1,0 +1,68 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <type_traits>
+#include <utility>
+
+#include <fanout/base/device_id.hpp>
+#include <fanout/call/call_frame.hpp>
+#include <fanout/device/device_table.hpp>
+#include <fanout/gather/gather.hpp>
+#include <fanout/gather/gather_target.hpp>
+#include <fanout/memory/memory_operations.hpp>
+#include <fanout/parallel/model_state.hpp>
+#include <fanout/parallel/parallel_model.hpp>
+#include <fanout/replica/replica_call.hpp>
+#include <fanout/scatter/shard_inputs.hpp>
+#include <fanout/stages/micro_batch.hpp>
+
+namespace fanout { inline namespace v0 { namespace detail {
+
+/// The calls of one stage for the micro-batches of one batch. They have one number, and no update() comes between them.
+/// Borrows the model.
+template <class Model>
+class StageCalls;
+
+template <class M, class Source>
+class StageCalls<ParallelModel<M, Source>> {
+  using Model = ParallelModel<M, Source>;
+
+ public:
+  /// The types of a call with these arguments.
+  template <class... Args>
+  using Call = CallOfReplicas<typename Model::AllReplicas, ShardInputs<const Args&...>>;
+  /// What a shard returns.
+  template <class... Args>
+  using Returned = typename Call<Args...>::R;
+
+  explicit StageCalls(const Model& model) : model_(model) {}
+
+  /// Call this on the thread that destroys this. Throws as a call does that begins.
+  void enter(CallOrder order) { WholeBatch::enter(entered_, *model_.state_, order); }
+
+  /// Calls the model. Results are gathered in this memory.
+  template <class... Args>
+  auto call(MicroBatch batch, const backend::Memory& memory, const Args&... args) const {
+    batch.call_number = entered_.number();
+    const CallRequest request{.memory = &memory};
+    return model_.run(batch, request, args...);
+  }
+
+  /// The device whose thread makes the calls.
+  const DeviceEntry& main_device() const noexcept { return model_.state_->replicas.table()[0]; }
+  /// The memory for the results of the stage before.
+  const backend::Memory& memory() const noexcept { return main_device().memory; }
+  /// The memory for the results of the pipeline, if this is the last stage.
+  const backend::Memory& target() const noexcept { return model_.state_->settings.target; }
+  const DeviceId* devices() const noexcept { return model_.devices().ids().data(); }
+  int axis() const noexcept { return model_.state_->settings.axis; }
+  const DeviceTable* team() const noexcept { return model_.state_->settings.team; }
+
+ private:
+  const Model& model_;
+  EnteredModel entered_;
+};
+
+}}}  // namespace fanout::v0::detail

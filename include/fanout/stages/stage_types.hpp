@@ -1,0 +1,133 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#pragma once
+
+#include <cstddef>
+#include <tuple>
+#include <type_traits>
+#include <utility>
+
+#include <fanout/gather/gather.hpp>
+#include <fanout/stages/stage.hpp>
+#include <fanout/stages/stage_calls.hpp>
+#include <fanout/tree/child_types.hpp>
+#include <fanout/tree/leaf.hpp>
+
+namespace fanout { inline namespace v0 { namespace detail {
+
+/// A value that a stage may give to later ones: arrays with a row for each row of the stage, and nodes around them.
+/// Numbers, strings and reductions would depend on how many shards and micro-batches there are.
+template <class X>
+inline constexpr bool carries_rows = false;
+struct CarriesRows {
+  template <class X>
+  static constexpr bool is = carries_rows<std::remove_cvref_t<X>>;
+};
+template <class X>
+  requires(ArrayLeaf<X> || Rebuildable<X>)
+inline constexpr bool carries_rows<X> = ArrayLeaf<X> || all_children<CarriesRows, X>;
+
+/// Stands for the stage that makes a key, if there is none.
+inline constexpr std::size_t no_stage = ~std::size_t{0};
+
+template <class X, class K>
+inline constexpr bool has_key = requires {
+  requires X::contains(K());
+};
+
+/// What the I-th of Stages, a tuple, has in a call of the pipeline with Args.
+template <class Stages, std::size_t I, class... Args>
+struct StageTypes;
+
+/// What the I-th stage takes of the results before it.
+template <class Stages, std::size_t I, class Stage, class... Args>
+struct StageTakes;
+
+/// It takes the whole result of the stage before.
+template <class Stages, std::size_t I, class M, class Source, class... Args>
+struct StageTakes<Stages, I, Stage<M, Source>, Args...> {
+  using Before = typename StageTypes<Stages, I - 1, Args...>::Result;
+  template <class Calls>
+  using Call = typename Calls::template Call<Before>;
+
+  static constexpr bool finds_keys = true;
+  /// True if it takes something of that stage.
+  static constexpr bool takes_of(std::size_t stage) noexcept { return stage + 1 == I; }
+  /// Calls `f` with what it takes. `values(s)` is the result of stage `s`, an integral constant.
+  template <class Values, class F>
+  static void give(const Values& values, const F& f) {
+    f(values(std::integral_constant<std::size_t, I - 1>()));
+  }
+};
+
+/// It takes values under keys.
+template <class Stages, std::size_t I, class M, class Source, class... Keys, class... Args>
+  requires(sizeof...(Keys) > 0)
+struct StageTakes<Stages, I, Stage<M, Source, Keys...>, Args...> {
+  template <std::size_t S>
+  using Result = typename StageTypes<Stages, S, Args...>::Result;
+
+  template <class K, std::size_t... S>
+  static constexpr std::size_t find_maker(std::index_sequence<S...>) noexcept {
+    std::size_t found = no_stage;
+    ((found = has_key<Result<S>, K> ? S : found), ...);
+    return found;
+  }
+  /// The last stage before that returns a dict with this key.
+  template <class K>
+  static constexpr std::size_t maker = find_maker<K>(std::make_index_sequence<I>());
+  static constexpr bool finds_keys = ((maker<Keys> != no_stage) && ...);
+
+  template <class Calls, class K>
+  struct Value {  // dependent on Calls, so that it is looked at only if all keys were found
+    using type = std::remove_cvref_t<decltype(std::declval<const Result<maker<K>>&>()[K()])>;
+  };
+  template <class Calls>
+  using Call = typename Calls::template Call<typename Value<Calls, Keys>::type...>;
+
+  static constexpr bool takes_of(std::size_t stage) noexcept { return ((maker<Keys> == stage) || ...); }
+  template <class Values, class F>
+  static void give(const Values& values, const F& f) {
+    f(values(std::integral_constant<std::size_t, maker<Keys>>())[Keys()]...);
+  }
+};
+
+template <class Stages, std::size_t I, class... Args>
+struct TakesOf : StageTakes<Stages, I, std::tuple_element_t<I, Stages>, Args...> {};
+/// The first stage takes the arguments.
+template <class Stages, class... Args>
+struct TakesOf<Stages, 0, Args...> {
+  template <class Calls>
+  using Call = typename Calls::template Call<Args...>;
+
+  static constexpr bool finds_keys = true;
+};
+
+template <class Stages, std::size_t I, class... Args>
+struct StageTypes {
+  using Takes = TakesOf<Stages, I, Args...>;
+  using Calls = StageCalls<typename std::tuple_element_t<I, Stages>::model_type>;
+  using Call = typename Takes::template Call<Calls>;
+  using Returned = typename Call::R;  ///< by a shard
+  using Result = gathered_t<Returned>;
+};
+
+/// Why the stages of a pipeline do not fit together.
+enum class Misfit { none, key_is_not_made, gives_no_rows, combines_fields };
+
+/// The first misfit of the stages from the I-th one on. The types of what comes after it are not known.
+template <class Stages, std::size_t I, class... Args>
+constexpr Misfit first_misfit() noexcept {
+  if constexpr (!TakesOf<Stages, I, Args...>::finds_keys) {
+    return Misfit::key_is_not_made;
+  } else if constexpr (StageTypes<Stages, I, Args...>::Call::combines_fields) {
+    return Misfit::combines_fields;
+  } else if constexpr (I + 1 == std::tuple_size_v<Stages>) {
+    return Misfit::none;
+  } else if constexpr (!carries_rows<typename StageTypes<Stages, I, Args...>::Returned>) {
+    return Misfit::gives_no_rows;
+  } else {
+    return first_misfit<Stages, I + 1, Args...>();
+  }
+}
+
+}}}  // namespace fanout::v0::detail

@@ -1,0 +1,95 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// Stages on GPUs.
+#include <doctest/doctest.h>
+
+#include <cstddef>
+#include <stdexcept>
+#include <vector>
+
+#include <fanout/array/to.hpp>
+#include <fanout/context/launch.hpp>
+#include <fanout/cuda.hpp>
+#include <fanout/cuda/memory_info.hpp>
+#include <fanout/stages.hpp>
+
+#include "cuda/gpus.hpp"
+#include "cuda/host_launcher.hpp"
+#include "cuda/stand_in/stand_in.h"
+
+namespace {
+
+using fanout::Context;
+using fanout::cuda_devices;
+using fanout::Pipeline;
+using fanout::PipelineOptions;
+using fanout::stage;
+using fanout::Tensor;
+using fanout::View;
+
+/// Multiplies its rows by a weight that each GPU has.
+struct Scaled {
+  Tensor<double, 1> weight;
+  auto forward(Context auto& ctx, View<const double, 2> x) const {
+    auto y = fanout::output<double>(ctx, x.extent(1));
+    const View<const double, 1> by = weight;
+    fanout::launch(ctx, x.size(),
+                   [x, by, to = View<double, 2>(y)](std::size_t i) { to.data()[i] = by[0] * x.data()[i]; });
+    return y;
+  }
+};
+
+Scaled scaled(double by) {
+  Scaled model{Tensor<double, 1>(1)};
+  model.weight[0] = by;
+  return model;
+}
+
+Tensor<double, 2> numbered(std::size_t rows) {
+  Tensor<double, 2> x({rows, 3});
+  for (std::size_t i = 0; i < x.size(); ++i) x.data()[i] = 0.1 * static_cast<double>(i);
+  return x;
+}
+
+}  // namespace
+
+TEST_CASE("stages on GPUs: values go from GPU to GPU") {
+  if (!fanout_test::has_stand_in(2)) return;
+  const Pipeline net{PipelineOptions{.micro_batches = 5}, stage(scaled(2), cuda_devices({0})),
+                     stage(scaled(0.3), cuda_devices({1})), stage(scaled(7), fanout::host_devices(1))};
+  for (const std::size_t rows : {0, 3, 40}) {
+    CAPTURE(rows);
+    const auto x = numbered(rows);
+    net(x);
+    fanout_test::wait_for_all_gpus();
+    stand_in_forget_counts();
+    const auto y = net(x);
+    const long parts = rows == 0 ? 0 : rows < 5 ? static_cast<long>(rows) : 5;
+    CHECK(stand_in_copies("h2d pinned") + stand_in_copies("h2d pageable") == parts);
+    CHECK(stand_in_copies("d2h pinned") + stand_in_copies("d2h pageable") == parts);
+    CHECK(stand_in_copies("peer direct") + stand_in_copies("peer staged") == parts);
+    REQUIRE(y.extents() == x.extents());
+    for (std::size_t i = 0; i < y.size(); ++i) CHECK(y.data()[i] == 7 * (0.3 * (2 * x.data()[i])));
+  }
+}
+
+TEST_CASE("stages on GPUs: different numbers of them, hosts between them, and two stages on one GPU") {
+  if (!fanout_test::has_stand_in(1)) return;
+  const int gpus = fanout::cuda::detail::count_gpus().count;
+  const auto x = numbered(31);
+  std::vector<int> all;
+  for (int i = 0; i < gpus; ++i) all.push_back(i);
+  const auto every = fanout::DeviceSet<fanout::CudaDevice>(fanout::CudaDevice::visible());
+  const Pipeline net{
+      PipelineOptions{.micro_batches = 4},
+      stage(scaled(2), every),
+      stage(scaled(0.3), cuda_devices({0})),
+      stage(scaled(5), fanout::host_devices(2)),
+      stage(scaled(7), cuda_devices({0})),
+      stage(scaled(0.7), every, fanout::Options{.output = fanout::DeviceId{.kind = "host", .index = 0}})};
+  for (int call = 0; call < 3; ++call) {
+    const auto y = to_host(net(x));
+    REQUIRE(y.extents() == x.extents());
+    for (std::size_t i = 0; i < y.size(); ++i) CHECK(y.data()[i] == 0.7 * (7 * (5 * (0.3 * (2 * x.data()[i])))));
+  }
+}
