@@ -22,25 +22,43 @@ TEST_CASE("a thread's time is that of the device that it has entered last, in ea
   CHECK_FALSE(EnteredSimulated::has_entered(a));
   {
     const EnteredSimulated in_a(a);
-    CHECK(a.busy().now() == 5);  // work cannot begin before the thread is there
-    CHECK(&callers_time(b) == &a.busy());
+    CHECK(callers_time(b).now() == 5);  // work cannot begin before the thread is there
+    CHECK(&callers_time(b) == &in_a.time());
     CHECK(&callers_time(c) == &other.now);
-    a.busy().raise(9);
+    callers_time(a).raise(9);
     {
       const EnteredSimulated in_c(c);
-      CHECK(c.busy().now() == 0);
-      CHECK(&callers_time(a) == &a.busy());
+      CHECK(callers_time(c).now() == 0);
+      CHECK(&callers_time(a) == &in_a.time());
       const EnteredSimulated in_b(b);
-      CHECK(b.busy().now() == 9);
-      CHECK(&callers_time(a) == &b.busy());
+      CHECK(callers_time(b).now() == 9);
+      CHECK(&callers_time(a) == &in_b.time());
       CHECK(EnteredSimulated::has_entered(a));
       CHECK(EnteredSimulated::has_entered(b));
       CHECK(EnteredSimulated::has_entered(c));
     }
-    CHECK(&callers_time(a) == &a.busy());
+    CHECK(&callers_time(a) == &in_a.time());
     CHECK_FALSE(EnteredSimulated::has_entered(b));
     std::thread([&] { CHECK(&callers_time(a) == &one.now); }).join();
   }
   CHECK(&callers_time(a) == &one.now);
   CHECK(one.now.now() == 5);
+  const EnteredSimulated again(a);
+  CHECK(callers_time(a).now() == 9);  // after what was there before
+}
+
+TEST_CASE("a thread of its own moves neither the simulation nor a device") {
+  Simulation simulation;
+  SimulatedState a(simulation, 0, 1'000'004, {});
+  {
+    const fanout::detail::SimulatedThread thread(simulation, 7);
+    CHECK(callers_time(a).now() == 7);
+    {
+      const EnteredSimulated in_a(a);
+      callers_time(a).raise(9);
+    }
+    CHECK(callers_time(a).now() == 7);
+  }
+  CHECK(callers_time(a).now() == 0);
+  CHECK(a.left().now() == 9);
 }

@@ -15,6 +15,13 @@ concept HasOwnClock = requires(const D& device) {
   { device.time() } -> std::same_as<std::int64_t>;
 };
 
+/// Such a device on which one thread can do what several would do at the same time: see DeviceClock::run_from().
+template <class D>
+concept HasOwnThreads = HasOwnClock<D> && requires(const D& device, Clock::Time time) {
+  device.thread_from(time);
+  device.wait_until(time);
+};
+
 /// The clock of a device of any type: the device's own if it has one, otherwise Clock. Keeps a copy of a device with a
 /// clock of its own, so it may be read when the device set has gone. By default, it is Clock.
 class DeviceClock {
@@ -38,6 +45,15 @@ class DeviceClock {
   /// The time at which all work that the device has been given is done. Without a clock of its own, the time now.
   Clock::Time done() const noexcept { return is_own() ? own_->done() : Clock::now(); }
 
+  /// Calls `f()`, which must not throw, as if on a thread that begins at `begin`, and returns the time when it ends. What
+  /// this thread does moves its own time only afterwards, by wait_until(). Only for a clock of the device's own.
+  template <class F>
+  Clock::Time run_from(Clock::Time begin, const F& f) const noexcept {
+    return own_->run_from(begin, [](const void* of) noexcept { (*static_cast<const F*>(of))(); }, &f);
+  }
+  /// Moves the time of the thread to `time`, unless it is later. Only for a clock of the device's own.
+  void wait_until(Clock::Time time) const noexcept { own_->wait_until(time); }
+
  private:
   struct Own {
     Own() = default;
@@ -46,6 +62,8 @@ class DeviceClock {
     virtual ~Own() = default;
     virtual Clock::Time now() const noexcept = 0;
     virtual Clock::Time done() const noexcept = 0;
+    virtual Clock::Time run_from(Clock::Time begin, void (*f)(const void* of) noexcept, const void* of) const noexcept = 0;
+    virtual void wait_until(Clock::Time time) const noexcept = 0;
     virtual Own* copy() const = 0;
   };
   template <class D>
@@ -55,6 +73,19 @@ class DeviceClock {
     Clock::Time done() const noexcept override {
       [[maybe_unused]] const auto entered = device.enter();
       return device.time();
+    }
+    Clock::Time run_from(Clock::Time begin, void (*f)(const void* of) noexcept, const void* of) const noexcept override {
+      if constexpr (HasOwnThreads<D>) {
+        const auto thread = device.thread_from(begin);
+        f(of);
+        return now();
+      } else {
+        f(of);
+        return now();
+      }
+    }
+    void wait_until(Clock::Time time) const noexcept override {
+      if constexpr (HasOwnThreads<D>) device.wait_until(time);
     }
     Own* copy() const override { return new OwnOf(device); }
     D device;

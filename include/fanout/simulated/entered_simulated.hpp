@@ -2,48 +2,70 @@
 #pragma once
 
 #include <fanout/simulated/simulated_state.hpp>
-#include <fanout/simulated/virtual_time.hpp>
+#include <fanout/sync/virtual_time.hpp>
 
 namespace fanout { inline namespace v0 { namespace detail {
 
-class EnteredSimulated;
+class SimulatedThread;
 
-/// What this thread has entered last, and not left.
-[[gnu::visibility("default")]] inline thread_local constinit const EnteredSimulated* innermost_simulated = nullptr;
+/// The innermost of this thread; null if it has none.
+[[gnu::visibility("default")]] inline thread_local constinit const SimulatedThread* innermost_simulated = nullptr;
 
-/// While this lives, the thread works for the device: it moves the time of the device only.
-class EnteredSimulated {
+/// While this lives, what the thread does in the simulation moves this time, instead of that of the simulation or of the
+/// device that it has entered. So one thread can do what many threads would do at the same time.
+class SimulatedThread {
  public:
-  explicit EnteredSimulated(SimulatedState& state) noexcept : state_(state), outer_(innermost_simulated) {
-    state.busy().raise(callers_time(state.simulation()).now());
+  SimulatedThread(Simulation& simulation, Clock::Time begin) noexcept
+      : simulation_(simulation), outer_(innermost_simulated) {
+    time_.raise(begin);
     innermost_simulated = this;
   }
-  EnteredSimulated(const EnteredSimulated&) = delete;
-  EnteredSimulated& operator=(const EnteredSimulated&) = delete;
-  ~EnteredSimulated() { innermost_simulated = outer_; }
+  SimulatedThread(const SimulatedThread&) = delete;
+  SimulatedThread& operator=(const SimulatedThread&) = delete;
+  ~SimulatedThread() { innermost_simulated = outer_; }
 
-  /// The time of this thread in the simulation: that of the device that it has entered last, otherwise `now`.
+  VirtualTime& time() const noexcept { return time_; }
+
+  /// The time of this thread in the simulation.
   static VirtualTime& callers_time(Simulation& simulation) noexcept {
-    const EnteredSimulated* entered = innermost_simulated;
-    while (entered != nullptr && &entered->state_.simulation() != &simulation) entered = entered->outer_;
-    return entered == nullptr ? simulation.now : entered->state_.busy();
+    const SimulatedThread* thread = innermost_simulated;
+    while (thread != nullptr && &thread->simulation_ != &simulation) thread = thread->outer_;
+    return thread == nullptr ? simulation.now : thread->time_;
   }
+
+ private:
+  friend class EnteredSimulated;
+
+  Simulation& simulation_;
+  const SimulatedThread* const outer_;
+  const SimulatedState* entered_ = nullptr;
+  mutable VirtualTime time_;
+};
+
+/// While this lives, the thread works for the device. It begins when the work before it has ended.
+class EnteredSimulated : public SimulatedThread {
+ public:
+  explicit EnteredSimulated(SimulatedState& state) noexcept
+      : SimulatedThread(state.simulation(), callers_time(state.simulation()).now()), state_(state) {
+    entered_ = &state;
+    time().raise(state.left().now());
+  }
+  ~EnteredSimulated() { state_.left().raise(time().now()); }
 
   /// True if this thread has entered the device.
   static bool has_entered(const SimulatedState& state) noexcept {
-    const EnteredSimulated* entered = innermost_simulated;
-    while (entered != nullptr && &entered->state_ != &state) entered = entered->outer_;
-    return entered != nullptr;
+    const SimulatedThread* thread = innermost_simulated;
+    while (thread != nullptr && thread->entered_ != &state) thread = thread->outer_;
+    return thread != nullptr;
   }
 
  private:
   SimulatedState& state_;
-  const EnteredSimulated* const outer_;
 };
 
 /// The time of this thread in the device's simulation.
 inline VirtualTime& callers_time(const SimulatedState& state) noexcept {
-  return EnteredSimulated::callers_time(state.simulation());
+  return SimulatedThread::callers_time(state.simulation());
 }
 
 }}}  // namespace fanout::v0::detail

@@ -48,7 +48,11 @@ class SimulatedDevice {
 
   /// Stands for the device's work so far. Waiting for it moves the thread's time to the end of that work. Throws
   /// OutOfMemory.
-  backend::Completion completion() const { return {&Ended::finish, new Ended{{}, state_, state_->busy().now()}}; }
+  backend::Completion completion() const {
+    const bool has_entered = detail::EnteredSimulated::has_entered(*state_);
+    return {&Ended::finish,
+            new Ended{{}, state_, has_entered ? detail::callers_time(*state_).now() : state_->done()}};
+  }
 
   /// Computes a shard of so many rows, in virtual time. Throws DeviceError if this shard is to fail, at its end.
   void ran(std::size_t rows) const {
@@ -59,8 +63,17 @@ class SimulatedDevice {
   /// The virtual time in nanoseconds. On a thread that has entered the device, the end of all that the device was
   /// given. On other threads, the thread's own time.
   std::int64_t time() const noexcept {
-    return (detail::EnteredSimulated::has_entered(*state_) ? state_->busy() : detail::callers_time(*state_)).now();
+    const detail::Clock::Time callers = detail::callers_time(*state_).now();
+    if (!detail::EnteredSimulated::has_entered(*state_)) return callers;
+    const detail::Clock::Time done = state_->done();
+    return done < callers ? callers : done;
   }
+
+  /// Until the result is destroyed, what the thread does in the simulation moves a time of its own, which begins at
+  /// `time`: as if another thread did it.
+  detail::SimulatedThread thread_from(std::int64_t time) const noexcept { return {state_->simulation(), time}; }
+  /// Moves the thread's own time to `time`, unless it is later.
+  void wait_until(std::int64_t time) const noexcept { detail::callers_time(*state_).raise(time); }
 
   /// Bytes of its memory that are not in use.
   std::size_t free_memory() const noexcept { return state_->free_memory(); }

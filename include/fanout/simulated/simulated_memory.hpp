@@ -22,7 +22,7 @@ inline SimulatedState* simulated_owner(const MemorySpace& space) noexcept {
 }
 
 /// The thread waits for all that the device was given.
-inline void await_simulated(SimulatedState& state) noexcept { callers_time(state).raise(state.busy().now()); }
+inline void await_simulated(SimulatedState& state) noexcept { callers_time(state).raise(state.done()); }
 
 FANOUT_INLINE void* allocate_simulated(const MemorySpace& space, std::size_t bytes);
 
@@ -31,33 +31,18 @@ inline void release_simulated(const MemorySpace& space, void* data, std::size_t 
   simulated_states[space.owner.index].give_back(bytes);
 }
 
-/// Copies inside of a memory, and clearing it, take no time. They are in order with the device's work.
+/// Copies inside of a memory, and clearing it, take no time. They are in order with the device's shards.
 FANOUT_INLINE void copy_simulated(const MemorySpace& space, void* to, const void* from, std::size_t bytes);
 
 FANOUT_INLINE void clear_simulated(const MemorySpace& space, void* data, std::size_t bytes);
 
-/// Copies over the links of the devices that own these memories, one of which may be the host's. The thread does not
-/// wait.
-FANOUT_INLINE void begin_transfer_simulated(const MemorySpace& to, void* to_data, const MemorySpace& from,
-                                            const void* from_data, std::size_t bytes);
-
-/// The thread waits for what it copied between these memories.
-inline void end_transfer_simulated(const MemorySpace& to, const MemorySpace& from) noexcept {
-  for (SimulatedState* const state : {simulated_owner(to), simulated_owner(from)}) {
-    if (state != nullptr) await_simulated(*state);
-  }
-}
-
-inline void transfer_simulated(const MemorySpace& to, void* to_data, const MemorySpace& from, const void* from_data,
-                               std::size_t bytes) {
-  begin_transfer_simulated(to, to_data, from, from_data, bytes);
-  if (bytes != 0) end_transfer_simulated(to, from);
-}
+/// Copies over the links of the devices that own these memories, one of which may be the host's. Each link carries one
+/// copy at a time each way. The thread waits.
+FANOUT_INLINE void transfer_simulated(const MemorySpace& to, void* to_data, const MemorySpace& from,
+                                      const void* from_data, std::size_t bytes);
 
 /// Copies over different links happen at the same time.
 FANOUT_INLINE void transfer_all_simulated(const MemorySpace& to, const backend::Transfer* transfers, std::size_t count);
-
-inline void wait_for_simulated(const MemorySpace& space) { await_simulated(simulated_states[space.owner.index]); }
 
 /// The tables for a simulated device's memory, and for bytes there that the caller owns.
 struct SimulatedTables {
@@ -70,7 +55,6 @@ inline constexpr backend::MemoryOperations SimulatedTables::memory{.allocate = &
                                                                    .clear = &clear_simulated,
                                                                    .fresh = &memory,
                                                                    .transfer = &transfer_simulated,
-                                                                   .wait = &wait_for_simulated,
                                                                    .transfer_all = &transfer_all_simulated,
                                                                    .borrowed = &borrowed,
                                                                    .host_access = true};

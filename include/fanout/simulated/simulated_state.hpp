@@ -7,7 +7,7 @@
 #include <fanout/base/device_id.hpp>
 #include <fanout/base/separate_compilation.hpp>
 #include <fanout/simulated/simulated_device_options.hpp>
-#include <fanout/simulated/virtual_time.hpp>
+#include <fanout/sync/virtual_time.hpp>
 #include <fanout/sync/atomic.hpp>
 #include <fanout/sync/clock.hpp>
 #include <fanout/worker/worker.hpp>
@@ -33,8 +33,20 @@ class SimulatedState {
   backend::Worker& worker() noexcept { return worker_; }
   const DeviceId& id() const noexcept { return worker_.id(); }
 
-  /// The end of all work that the device was given.
+  /// The ends of the shards, and of the copies to the device and from it, that it was given. Copies each way go on
+  /// beside the other way, and beside shards.
   VirtualTime& busy() noexcept { return busy_; }
+  VirtualTime& receives() noexcept { return receives_; }
+  VirtualTime& sends() noexcept { return sends_; }
+  /// The time at which a thread has left the device last. Threads that enter it come one after the other.
+  VirtualTime& left() noexcept { return left_; }
+
+  /// The end of all that the device was given.
+  Clock::Time done() const noexcept {
+    Clock::Time end = 0;
+    for (const VirtualTime* const each : {&busy_, &receives_, &sends_, &left_}) end = end < each->now() ? each->now() : end;
+    return end;
+  }
 
   /// Computes a shard, which begins at `earliest` or later. Returns the time at which it ends. Throws DeviceError if
   /// this shard is to fail.
@@ -65,6 +77,9 @@ class SimulatedState {
   const SimulatedDeviceOptions options_;
   backend::Worker worker_;
   VirtualTime busy_;
+  VirtualTime receives_;
+  VirtualTime sends_;
+  VirtualTime left_;
   Atomic<std::uint64_t> shards_{0};
   Atomic<std::size_t> used_{0};
 };

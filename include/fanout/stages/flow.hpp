@@ -10,7 +10,9 @@
 #include <fanout/dispatch/shard_runner.hpp>
 #include <fanout/dispatch/shard_tasks.hpp>
 #include <fanout/sync/atomic.hpp>
+#include <fanout/sync/clock.hpp>
 #include <fanout/sync/fork_epoch.hpp>
+#include <fanout/sync/virtual_time.hpp>
 
 namespace fanout { inline namespace v0 { namespace detail {
 
@@ -31,7 +33,7 @@ class Flow {
   void add(std::size_t step, const DeviceEntry& device) noexcept {
     tasks_[step].worker = device.worker;
     tasks_[step].shard = step;
-    steps_[step].rules = device.rules;
+    steps_[step].device = &device;
   }
   /// The thread that ends `step` goes on with `next`, of the same device, if that waits for nothing else.
   void goes_on(std::size_t step, std::size_t next) noexcept { steps_[step].then[0] = wait(next); }
@@ -52,7 +54,8 @@ class Flow {
   struct Step {
     Atomic<std::uint32_t> waits{0};  // for so many steps
     std::size_t then[3] = {none, none, none};
-    const WaitRules* rules = nullptr;
+    const DeviceEntry* device = nullptr;
+    VirtualTime ready;  // the end of what it waits for, by clocks of the devices' own
     Atomic<bool> posted{false};
   };
 
@@ -69,6 +72,9 @@ class Flow {
   /// True if `step` may begin now: it waits for nothing else.
   bool arrive(std::size_t step) noexcept { return steps_[step].waits.fetch_sub(1, MemoryOrder::acq_rel) == 1; }
 
+  /// Runs the body of a step. Returns when it has ended, by clocks of the devices' own.
+  FANOUT_INLINE Clock::Time run_body(std::size_t step) noexcept;
+
   FANOUT_INLINE void run_all(const ShardRunner& runner);
   FANOUT_INLINE void post(std::size_t step) noexcept;
   /// A posted step that no device has started; null if there is none.
@@ -82,6 +88,7 @@ class Flow {
   const ShardRunner tasks_runner_{from_step_};
   const ShardRunner* body_ = nullptr;
   const std::uint32_t epoch_ = fork_epoch();
+  VirtualTime end_;  // of the steps so far
   Atomic<std::size_t> left_{0};    // steps that have not ended
   Atomic<std::uint32_t> told_{0};  // what the thread that made the flow sleeps on
   Atomic<bool> sleeps_{false};     // it sleeps, or is about to

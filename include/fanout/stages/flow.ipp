@@ -6,17 +6,21 @@
 #include <cstddef>
 #include <cstdint>
 
+#include <fanout/sync/clock.hpp>
 #include <fanout/sync/futex.hpp>
-#include <fanout/sync/spin.hpp>
 #include <fanout/waiting/wait_policy.hpp>
 
 namespace fanout { inline namespace v0 { namespace detail {
 
 void Flow::FromStep::operator()(std::size_t step) const noexcept {
   for (;;) {
-    flow->body_->run(flow->body_->body, step);
+    const Clock::Time end = flow->run_body(step);
     if (flow->epoch_ != fork_epoch()) return;  // forked by the step: the child has no other steps
+    flow->end_.raise(end);
     const std::size_t(&then)[3] = flow->steps_[step].then;
+    for (const std::size_t later : then) {
+      if (later != none) flow->steps_[later].ready.raise(end);
+    }
     for (const std::size_t later : {then[1], then[2]}) {
       if (later != none && flow->arrive(later)) flow->post(later);
     }
@@ -27,9 +31,22 @@ void Flow::FromStep::operator()(std::size_t step) const noexcept {
   }
 }
 
+Clock::Time Flow::run_body(std::size_t step) noexcept {
+  const DeviceClock& clock = steps_[step].device->clock;
+  const Clock::Time ready = steps_[step].ready.now();
+  if (!clock.is_own()) {
+    body_->run(body_->body, step);
+    return ready;
+  }
+  return clock.run_from(ready, [&]() noexcept { body_->run(body_->body, step); });
+}
+
 void Flow::run_all(const ShardRunner& runner) {
   body_ = &runner;
   left_.store(steps_.size(), MemoryOrder::relaxed);
+  for (const Step& step : steps_) {
+    if (step.device->clock.is_own()) steps_[0].ready.raise(step.device->clock.now());
+  }
   from_step_(0);
   const auto ended = [this] { return left_.load(MemoryOrder::acquire) == 0 || epoch_ != fork_epoch(); };
   while (!ended()) {
@@ -50,10 +67,13 @@ void Flow::run_all(const ShardRunner& runner) {
   for (ShardTask& task : tasks_) {
     if (!task.wait({}, Park::rules, 0, epoch_)) refuse_after_fork();
   }
+  for (const Step& step : steps_) {
+    if (step.device->clock.is_own()) step.device->clock.wait_until(end_.now());
+  }
 }
 
 void Flow::post(std::size_t step) noexcept {
-  const WaitRules* const rules = steps_[step].rules;
+  const WaitRules* const rules = steps_[step].device->rules;
   tasks_[step].post(tasks_runner_, rules == nullptr ? Park::rules : *rules);
   steps_[step].posted.store(true, MemoryOrder::seq_cst);
   if (sleeps_.load(MemoryOrder::seq_cst)) tell();

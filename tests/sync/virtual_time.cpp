@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-#include <fanout/simulated/virtual_time.hpp>
+#include <fanout/sync/virtual_time.hpp>
 
 #include <doctest/doctest.h>
 
