@@ -30,7 +30,8 @@ struct Copy {
 /// The virtual time of a call of p equal stages for m micro-batches of 10 rows, in times of one step.
 template <std::size_t... Stage>
 double steps(std::index_sequence<Stage...>, std::size_t micro_batches, std::size_t in_flight = 0) {
-  const auto devices = simulated_devices(std::vector<SimulatedDeviceOptions>(sizeof...(Stage), {.rows_per_second = 1000}));
+  const auto devices =
+      simulated_devices(std::vector<SimulatedDeviceOptions>(sizeof...(Stage), {.rows_per_second = 1000}));
   const Pipeline net{PipelineOptions{.micro_batches = micro_batches, .in_flight = in_flight},
                      stage(Copy{}, DeviceSet<SimulatedDevice>({devices[Stage]}))...};
   const Tensor<float, 2> x({10 * micro_batches, 3});

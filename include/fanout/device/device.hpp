@@ -33,7 +33,8 @@ namespace fanout { inline namespace v0 {
 /// 11. A device with a clock of its own has `time()`, in nanoseconds (std::int64_t), which never goes back. On a thread
 ///    that has entered the device, it is the end of all that the device was given. On other threads, it is the time of
 ///    the caller's side. If the device has a `completion()`, each shard leaves one, and waiting for it moves the time
-///    of the caller's side. Other devices are timed by the host's clock.
+///    of the caller's side. Other devices are timed by the host's clock. If one thread runs the work of several such
+///    devices, as the stages of a pipeline, the device has `thread_from(time)` and `wait_until(time)`, too.
 /// 12. What `enter()` returns may have `inputs_are_made()`. It is called before `forward`, when all inputs of a shard
 ///    have been made. Work that the thread gives the device afterwards must find the inputs in the device's memory.
 ///

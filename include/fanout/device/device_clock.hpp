@@ -45,11 +45,12 @@ class DeviceClock {
   /// The time at which all work that the device has been given is done. Without a clock of its own, the time now.
   Clock::Time done() const noexcept { return is_own() ? own_->done() : Clock::now(); }
 
-  /// Calls `f()`, which must not throw, as if on a thread that begins at `begin`, and returns the time when it ends. What
-  /// this thread does moves its own time only afterwards, by wait_until(). Only for a clock of the device's own.
+  /// Calls `f()`, which must not throw, as if on another thread that begins at `begin`. Returns the time when it ends.
+  /// The time of this thread does not move: see wait_until(). Only for a clock of the device's own.
   template <class F>
   Clock::Time run_from(Clock::Time begin, const F& f) const noexcept {
-    return own_->run_from(begin, [](const void* of) noexcept { (*static_cast<const F*>(of))(); }, &f);
+    return own_->run_from(
+        begin, [](const void* of) noexcept { (*static_cast<const F*>(of))(); }, &f);
   }
   /// Moves the time of the thread to `time`, unless it is later. Only for a clock of the device's own.
   void wait_until(Clock::Time time) const noexcept { own_->wait_until(time); }
@@ -62,7 +63,8 @@ class DeviceClock {
     virtual ~Own() = default;
     virtual Clock::Time now() const noexcept = 0;
     virtual Clock::Time done() const noexcept = 0;
-    virtual Clock::Time run_from(Clock::Time begin, void (*f)(const void* of) noexcept, const void* of) const noexcept = 0;
+    virtual Clock::Time run_from(Clock::Time begin, void (*f)(const void* of) noexcept,
+                                 const void* of) const noexcept = 0;
     virtual void wait_until(Clock::Time time) const noexcept = 0;
     virtual Own* copy() const = 0;
   };
@@ -74,7 +76,8 @@ class DeviceClock {
       [[maybe_unused]] const auto entered = device.enter();
       return device.time();
     }
-    Clock::Time run_from(Clock::Time begin, void (*f)(const void* of) noexcept, const void* of) const noexcept override {
+    Clock::Time run_from(Clock::Time begin, void (*f)(const void* of) noexcept,
+                         const void* of) const noexcept override {
       if constexpr (HasOwnThreads<D>) {
         const auto thread = device.thread_from(begin);
         f(of);

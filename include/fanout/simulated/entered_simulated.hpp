@@ -11,8 +11,8 @@ class SimulatedThread;
 /// The innermost of this thread; null if it has none.
 [[gnu::visibility("default")]] inline thread_local constinit const SimulatedThread* innermost_simulated = nullptr;
 
-/// While this lives, what the thread does in the simulation moves this time, instead of that of the simulation or of the
-/// device that it has entered. So one thread can do what many threads would do at the same time.
+/// While this lives, what the thread does in the simulation moves this time, instead of that of the simulation or of
+/// the device that it has entered. So one thread can do what many threads would do at the same time.
 class SimulatedThread {
  public:
   SimulatedThread(Simulation& simulation, Clock::Time begin) noexcept

@@ -50,8 +50,7 @@ class SimulatedDevice {
   /// OutOfMemory.
   backend::Completion completion() const {
     const bool has_entered = detail::EnteredSimulated::has_entered(*state_);
-    return {&Ended::finish,
-            new Ended{{}, state_, has_entered ? detail::callers_time(*state_).now() : state_->done()}};
+    return {&Ended::finish, new Ended{{}, state_, has_entered ? detail::callers_time(*state_).now() : state_->done()}};
   }
 
   /// Computes a shard of so many rows, in virtual time. Throws DeviceError if this shard is to fail, at its end.

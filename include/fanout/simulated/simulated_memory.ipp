@@ -76,7 +76,9 @@ void transfer_all_simulated(const MemorySpace& to, const backend::Transfer* tran
   std::size_t links = 0;
   for (std::size_t i = 0; i < count; ++i) {
     copy_over_links(to, transfers[i].to_data, transfers[i].from, transfers[i].from_data, transfers[i].bytes,
-                    [&](SimulatedState& over, Clock::Time at) { ends[links++] = {&over, at}; });
+                    [&](SimulatedState& over, Clock::Time at) {
+                      ends[links++] = {&over, at};
+                    });
   }
   for (std::size_t i = 0; i < links; ++i) callers_time(*ends[i].over).raise(ends[i].at);
 }

@@ -7,9 +7,9 @@
 #include <fanout/base/device_id.hpp>
 #include <fanout/base/separate_compilation.hpp>
 #include <fanout/simulated/simulated_device_options.hpp>
-#include <fanout/sync/virtual_time.hpp>
 #include <fanout/sync/atomic.hpp>
 #include <fanout/sync/clock.hpp>
+#include <fanout/sync/virtual_time.hpp>
 #include <fanout/worker/worker.hpp>
 
 namespace fanout { inline namespace v0 { namespace detail {
@@ -44,7 +44,8 @@ class SimulatedState {
   /// The end of all that the device was given.
   Clock::Time done() const noexcept {
     Clock::Time end = 0;
-    for (const VirtualTime* const each : {&busy_, &receives_, &sends_, &left_}) end = end < each->now() ? each->now() : end;
+    for (const VirtualTime* const each : {&busy_, &receives_, &sends_, &left_})
+      end = end < each->now() ? each->now() : end;
     return end;
   }
 

@@ -88,7 +88,7 @@ class Flow {
   const ShardRunner tasks_runner_{from_step_};
   const ShardRunner* body_ = nullptr;
   const std::uint32_t epoch_ = fork_epoch();
-  VirtualTime end_;  // of the steps so far
+  VirtualTime end_;                // of the steps so far
   Atomic<std::size_t> left_{0};    // steps that have not ended
   Atomic<std::uint32_t> told_{0};  // what the thread that made the flow sleeps on
   Atomic<bool> sleeps_{false};     // it sleeps, or is about to

@@ -18,8 +18,8 @@ namespace fanout { inline namespace v0 {
 /// if there are fewer layers than devices or a device is too slow.
 ///
 /// The division is exact, by dynamic programming over prefixes of the layers. It takes O(d n log n) steps and O(d n)
-/// memory for n layers on d devices. Throws InvalidArgument if the numbers of arguments do not fit, if a number is negative,
-/// infinite or NaN, and if the layers do not fit into the memories.
+/// memory for n layers on d devices. Throws InvalidArgument if the numbers of arguments do not fit, if a number is
+/// negative, infinite or NaN, and if the layers do not fit into the memories.
 [[nodiscard]] FANOUT_INLINE std::vector<std::size_t> partition_layers(std::span<const double> seconds,
                                                                       std::span<const double> speeds,
                                                                       std::span<const std::size_t> bytes = {},

@@ -4,8 +4,8 @@
 
 int main() {
 #ifdef FANOUT_CONTROL
-  const fanout::Pipeline net{fanout::stage([](fanout::View<const float, 1> x) { return fanout::psum(x[0]); },
-                                           fanout::host_devices(1))};
+  const fanout::Pipeline net{
+      fanout::stage([](fanout::View<const float, 1> x) { return fanout::psum(x[0]); }, fanout::host_devices(1))};
 #else
   const fanout::Pipeline<> net;
 #endif

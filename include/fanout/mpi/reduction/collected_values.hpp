@@ -14,8 +14,8 @@
 #include <fanout/base/separate_compilation.hpp>
 #include <fanout/collective/process_ranks.hpp>
 #include <fanout/memory/memory_operations.hpp>
-#include <fanout/memory/storage.hpp>
 #include <fanout/memory/pool_allocator.hpp>
+#include <fanout/memory/storage.hpp>
 #include <fanout/tree/leaf_path.hpp>
 
 namespace fanout { inline namespace v0 { namespace detail {
