@@ -1,5 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// sanitizers: thread
 //
 // Collectives and results of maps match keys by value.
 #include <doctest/doctest.h>

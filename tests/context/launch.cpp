@@ -1,5 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// sanitizers: thread
 #include <doctest/doctest.h>
 
 #include <cstddef>

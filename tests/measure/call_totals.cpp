@@ -1,5 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// sanitizers: thread
 #include <fanout/measure/call_totals.hpp>
 
 #include <doctest/doctest.h>
