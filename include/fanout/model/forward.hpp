@@ -29,7 +29,30 @@ concept WantsForwardWith = WantsContext<M> && HasForward<M, A...>;
 template <class M, class... A>
 concept WantsCallWith = WantsContext<M> && HasCall<M, A...>;
 
-enum class ForwardForm { none, forward, forward_with_context, call, call_with_context };
+/// The base of what a shard does with its replica instead of calling `forward`: the first argument of the call, which is
+/// called with the model, the context and the other arguments.
+struct ModelProcedure {};
+
+template <class... A>
+inline constexpr bool begins_with_procedure = false;
+template <class P, class... A>
+inline constexpr bool begins_with_procedure<P, A...> = std::is_base_of_v<ModelProcedure, std::remove_cvref_t<P>>;
+
+template <class M, class Ctx, class P, class... A>
+auto call_procedure(M& model, Ctx& ctx, P&& procedure, A&&... args)
+    -> decltype(procedure(model, ctx, std::forward<A>(args)...)) {
+  return procedure(model, ctx, std::forward<A>(args)...);
+}
+template <class M, class Ctx, class... A>
+concept HasProcedure = requires(M& model, Ctx& ctx, A&&... args) {
+  call_procedure(model, ctx, static_cast<A&&>(args)...);
+};
+
+/// True for what saved() returns: a result, and a state for backward.
+template <class R>
+inline constexpr bool is_saved = false;
+
+enum class ForwardForm { none, forward, forward_with_context, call, call_with_context, procedure };
 
 constexpr bool is_any(ForwardForm form) { return form != ForwardForm::none; }
 constexpr bool is_forward(ForwardForm form) {
@@ -42,7 +65,9 @@ constexpr bool is_forward(ForwardForm form) {
 template <class M, class Ctx, class... A>
 consteval ForwardForm forward_form() {
   // Asks for a form only if those before it do not exist, since asking may instantiate a body.
-  if constexpr (WantsForwardWith<M, Ctx&, A...>) {
+  if constexpr (begins_with_procedure<A...>) {
+    return HasProcedure<M, Ctx, A...> ? ForwardForm::procedure : ForwardForm::none;
+  } else if constexpr (WantsForwardWith<M, Ctx&, A...>) {
     return ForwardForm::forward_with_context;
   } else if constexpr (HasForward<M, A...>) {
     return ForwardForm::forward;
@@ -72,8 +97,9 @@ consteval bool has_const_forward() {
 #pragma GCC diagnostic ignored "-Wconversion"
 #pragma GCC diagnostic ignored "-Wsign-conversion"
 #pragma GCC diagnostic ignored "-Wfloat-conversion"
+/// Calls `forward`, and returns what it returns: see saved().
 template <class M, class Ctx, class... A>
-decltype(auto) call_forward(M& model, Ctx& ctx, A&&... args) {
+[[gnu::always_inline]] inline decltype(auto) call_forward_and_save(M& model, Ctx& ctx, A&&... args) {
   constexpr ForwardForm form = forward_form<M, Ctx, A...>();
   if constexpr (form == ForwardForm::forward) {
     return model.forward(std::forward<A>(args)...);
@@ -81,8 +107,21 @@ decltype(auto) call_forward(M& model, Ctx& ctx, A&&... args) {
     return model.forward(ctx, std::forward<A>(args)...);
   } else if constexpr (form == ForwardForm::call) {
     return model(std::forward<A>(args)...);
+  } else if constexpr (form == ForwardForm::procedure) {
+    return call_procedure(model, ctx, std::forward<A>(args)...);
   } else {
     return model(ctx, std::forward<A>(args)...);
+  }
+}
+
+/// Calls `forward`, and drops the state that it saves.
+template <class M, class Ctx, class... A>
+decltype(auto) call_forward(M& model, Ctx& ctx, A&&... args) {
+  using R = decltype(call_forward_and_save(model, ctx, std::forward<A>(args)...));
+  if constexpr (is_saved<std::remove_cvref_t<R>>) {
+    return std::remove_cvref_t<R>(call_forward_and_save(model, ctx, std::forward<A>(args)...)).value_alone();
+  } else {
+    return call_forward_and_save(model, ctx, std::forward<A>(args)...);
   }
 }
 #pragma GCC diagnostic pop

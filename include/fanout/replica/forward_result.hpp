@@ -40,7 +40,8 @@ struct ForwardPieces<std::tuple<P...>, std::index_sequence<I...>> {
   template <class AnyReplica>
   static constexpr bool takes_context() {
     constexpr ForwardForm form = forward_form<typename AnyReplica::model_type, ContextOf<AnyReplica>, P...>();
-    return form == ForwardForm::forward_with_context || form == ForwardForm::call_with_context;
+    return form == ForwardForm::forward_with_context || form == ForwardForm::call_with_context ||
+           form == ForwardForm::procedure;
   }
 
   template <class AnyReplica, class Ctx>

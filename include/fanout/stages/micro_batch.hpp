@@ -48,11 +48,11 @@ struct RowsOfOutputs : OutputSource {
 
 /// Rows of a pipeline's batch that a stage takes in one call: see WholeBatch. Borrows what it points to.
 struct MicroBatch {
-  std::size_t stage = 0;  ///< the first one takes the arguments of the whole batch
   RowRange rows;
   std::size_t batch_rows = 0;
   std::uint32_t call_number = 0;          ///< of the batch at this stage
   bool is_last = false;                   ///< of the batch
+  bool takes_whole = false;               ///< the arguments are those of the whole batch
   OutputBuffers* whole = nullptr;         ///< of the batch, for the last stage
   BatchReductions* reductions = nullptr;  ///< of the batch, for the last stage
 
@@ -65,7 +65,7 @@ struct MicroBatch {
                  .first_shard = 0,
                  .other_rows = batch.batch_rows - batch.rows.size(),
                  .other_shards = 0,
-                 .first_in_arguments = batch.stage == 0 ? batch.rows.first : 0} {}
+                 .first_in_arguments = batch.takes_whole ? batch.rows.first : 0} {}
     static constexpr bool has_others() noexcept { return false; }
     static constexpr std::size_t rank() noexcept { return 0; }
     void begin(CallFrame& call) noexcept {
@@ -99,8 +99,8 @@ struct MicroBatch {
   }
   /// Throws ShapeMismatch if the stage before has returned another number of rows.
   CountRows count(const CountRows& arguments) const {
-    if (stage != 0 && arguments.rows != rows.size()) refuse_rows(arguments.rows);
-    return {.rows = rows.size()};
+    if (!takes_whole && arguments.rows != rows.size()) refuse_rows(arguments.rows);
+    return {.rows = rows.size(), .plan = arguments.plan};
   }
   /// The pipeline has entered the model for all micro-batches.
   template <class State>

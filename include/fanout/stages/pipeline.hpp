@@ -11,6 +11,7 @@
 #include <fanout/stages/pipeline_call.hpp>
 #include <fanout/stages/pipeline_options.hpp>
 #include <fanout/stages/stage.hpp>
+#include <fanout/stages/train_call.hpp>
 
 namespace fanout { inline namespace v0 {
 
@@ -64,6 +65,26 @@ class Pipeline {
         misfit != detail::Misfit::combines_fields,
         "fanout: fields that are combined after each call, such as Mean<T>, are not for the model of a stage");
     if constexpr (misfit == detail::Misfit::none) return call(args...);
+  }
+
+  /// One step of training: returns the loss, and a tuple with the gradients of each stage.
+  ///
+  ///     auto [loss, gradients] = net.train(x, targets, [](const auto& y, View<const float, 1> t) {
+  ///       ...
+  ///       return std::pair{pmean(loss), dy};   // dy: the gradient of the mean loss of the shard's rows
+  ///     });
+  ///     net.stage<0>().update([&, &g = std::get<0>(gradients)](Encoder& encoder) { ... });
+  ///
+  /// `forward` of each stage returns saved(y, state). Its `backward(state, dy)`, with a context first if it wants one,
+  /// returns dx and the gradients, as a pair. Gradients are reductions: pmean(g) if dy is that of a mean. `loss(y,
+  /// targets)` runs for each shard of the last stage. Each of x and targets is one tree of arrays, split by rows.
+  ///
+  /// The stages go forward and back in turns (1F1B): stage s of p keeps the states of at most p - s micro-batches.
+  /// Gradients are summed in the order of the micro-batches. Throws as a call does.
+  template <class X, class Targets, class Loss>
+  auto train(const X& x, const Targets& targets, const Loss& loss) const {
+    using Call = detail::TrainCall<std::tuple<Stages...>, std::index_sequence_for<Stages...>, X, Targets, Loss>;
+    return Call(models_, options_, x, targets, loss).run();
   }
 
   /// The model of the i-th stage.

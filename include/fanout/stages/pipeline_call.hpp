@@ -17,7 +17,6 @@
 #include <fanout/gather/shard_results.hpp>
 #include <fanout/memory/output_buffer.hpp>
 #include <fanout/memory/transfer.hpp>
-#include <fanout/plan/even_split.hpp>
 #include <fanout/plan/plan.hpp>
 #include <fanout/scatter/batch_rows.hpp>
 #include <fanout/stages/batch_reductions.hpp>
@@ -52,7 +51,7 @@ class PipelineCall<Stages, std::index_sequence<I...>, Args...> {
   PipelineCall(const Models& models, const PipelineOptions& options, const Args&... args)
       : calls_(std::get<I>(models)...),
         rows_(count_rows(std::get<0>(calls_).axis(), args...).rows.value_or(0)),
-        batches_(EvenSplit{}(rows_, std::max<std::size_t>(1, std::min(rows_, wanted(options))))),
+        batches_(micro_batches(options, rows_, stages)),
         arguments_(args...),
         values_((static_cast<void>(I), batches_.size())...),
         whole_(std::get<last>(calls_).target()),
@@ -81,10 +80,6 @@ class PipelineCall<Stages, std::index_sequence<I...>, Args...> {
   }
 
  private:
-  static std::size_t wanted(const PipelineOptions& options) noexcept {
-    return options.micro_batches != 0 ? options.micro_batches : 4 * stages;
-  }
-
   std::size_t step(std::size_t stage, std::size_t batch) const noexcept { return stage * batches_.size() + batch; }
 
   void run_step(std::size_t step) noexcept {
@@ -116,10 +111,10 @@ class PipelineCall<Stages, std::index_sequence<I...>, Args...> {
   template <std::size_t S>
   void run_stage(std::size_t k) {
     const auto& calls = std::get<S>(calls_);
-    const MicroBatch batch{.stage = S,
-                           .rows = batches_[k].rows,
+    const MicroBatch batch{.rows = batches_[k].rows,
                            .batch_rows = rows_,
                            .is_last = k + 1 == batches_.size(),
+                           .takes_whole = S == 0,
                            .whole = S == last ? &whole_ : nullptr,
                            .reductions = S == last ? &reductions_ : nullptr};
     auto& value = std::get<S>(values_)[k];

@@ -1,7 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
+
+#include <fanout/plan/even_split.hpp>
+#include <fanout/plan/plan.hpp>
 
 namespace fanout { inline namespace v0 {
 
@@ -11,8 +15,18 @@ struct PipelineOptions {
   /// stage, and one if there is one stage: then each device is idle for at most a fifth of the time.
   std::size_t micro_batches = 0;
   /// How many micro-batches may have begun and not ended, at most: the memory that they take. By default twice the
-  /// number of stages.
+  /// number of stages. Training does without: it has as many at a stage as there are stages from it on.
   std::size_t in_flight = 0;
 };
+
+namespace detail {
+
+/// The micro-batches of a batch. The devices of this plan mean nothing.
+inline Plan micro_batches(const PipelineOptions& options, std::size_t rows, std::size_t stages) {
+  const std::size_t wanted = options.micro_batches != 0 ? options.micro_batches : 4 * stages;
+  return EvenSplit{}(rows, std::max<std::size_t>(1, std::min(rows, wanted)));
+}
+
+}  // namespace detail
 
 }}  // namespace fanout::v0
