@@ -2,6 +2,7 @@
 // sanitizers: address, thread
 #include <doctest/doctest.h>
 
+#include <algorithm>
 #include <cstddef>
 #include <stdexcept>
 #include <tuple>
@@ -108,7 +109,8 @@ void check_training(std::size_t rows, std::size_t micro_batches, const A& a, con
   const Matrix x = whole_numbers(rows, 2, 2);
   Tensor<double, 1> targets(rows);
   for (std::size_t i = 0; i < rows; ++i) targets(i) = static_cast<double>(i % 3);
-  const Pipeline net{PipelineOptions{.micro_batches = micro_batches}, stage(first, a), stage(Square{}, b), stage(last, c)};
+  const Pipeline net{PipelineOptions{.micro_batches = micro_batches}, stage(first, a), stage(Square{}, b),
+                     stage(last, c)};
   const auto [loss, gradients] = net.train(x, targets, distance);
   CHECK(loss == loss_of(first, last, x, targets));  // whole numbers: exact in any order
   const auto check_gradient = [&](Matrix& weight, const Matrix& gradient) {
@@ -138,4 +140,133 @@ TEST_CASE("training gives the loss and the gradients of the whole model") {
   check_training(3, 8, host_devices(2), host_devices(1), host_devices(1));
   const auto simulated = fanout::simulated_devices(std::vector<fanout::SimulatedDeviceOptions>(2));
   check_training(9, 4, simulated, host_devices(1), simulated);
+}
+
+namespace {
+
+Matrix fractions(std::size_t rows, std::size_t columns) {
+  Matrix made({rows, columns});
+  for (std::size_t i = 0; i < made.size(); ++i) made.data()[i] = 1.0 / static_cast<double>(i % 7 + 3);
+  return made;
+}
+
+/// A layer with random numbers of its rows.
+struct Dropout {
+  auto forward(Context auto& ctx, Rows x) const {
+    auto y = output<double>(ctx, x.extent(1));
+    Matrix kept({x.extent(0), x.extent(1)});
+    for (std::size_t row = 0; row < x.extent(0); ++row) {
+      auto random = ctx.random(row);
+      for (std::size_t i = 0; i < x.extent(1); ++i) {
+        kept(row, i) = random.uniform() < 0.5 ? 0 : 2;
+        y(row, i) = kept(row, i) * x(row, i);
+      }
+    }
+    return saved(y, std::move(kept));
+  }
+  auto backward(Context auto& ctx, const auto& kept, const auto& dy) const {
+    auto dx = output<double>(ctx, dy.extent(1));
+    double sum = 0;
+    for (std::size_t i = 0; i < dy.size(); ++i) {
+      dx.data()[i] = kept.data()[i] * dy.data()[i];
+      sum += dx.data()[i];
+    }
+    return std::pair{dx, psum(sum)};
+  }
+};
+
+}  // namespace
+
+TEST_CASE("gradients have the bits of the stages called on the same micro-batches in order") {
+  const Linear first{fractions(3, 2)};
+  const Linear last{fractions(2, 3)};
+  const Matrix x = fractions(11, 2);
+  Tensor<double, 1> targets(11);
+  const auto train = [&](const auto& a, const auto& b, const auto& c) {
+    const Pipeline net{PipelineOptions{.micro_batches = 4}, stage(first, a), stage(Square{}, b), stage(last, c)};
+    return net.train(x, targets, distance);
+  };
+  const auto [loss, gradients] = train(host_devices(1), host_devices(1), host_devices(1));
+
+  double wanted_loss = 0;
+  Matrix wanted;
+  for (const auto& part : fanout::EvenSplit{}(11, 4)) {
+    // A pipeline of one stage goes forward and back at once.
+    const auto rows = Rows(x).rows(part.rows);
+    const ParallelModel a{first, host_devices(1)};
+    const ParallelModel b{Square{}, host_devices(1)};
+    const Matrix in = b(a(rows));
+    const Pipeline one{PipelineOptions{.micro_batches = 1}, stage(last, host_devices(1))};
+    const auto [part_loss, part_gradients] = one.train(in, View<const double, 1>(targets).rows(part.rows), distance);
+    wanted_loss += part_loss;
+    const Matrix& gradient = std::get<0>(part_gradients);
+    if (part.rows.first == 0) {
+      wanted = gradient;
+    } else {
+      for (std::size_t i = 0; i < wanted.size(); ++i) wanted.data()[i] += gradient.data()[i];
+    }
+  }
+  CHECK(loss == wanted_loss);
+  const auto same = [](const Matrix& a, const Matrix& b) { return std::equal(a.begin(), a.end(), b.begin(), b.end()); };
+  CHECK(same(std::get<2>(gradients), wanted));
+  for (int again = 0; again < 5; ++again) {
+    const auto [other_loss, other] = train(host_devices(1), host_devices(1), host_devices(1));
+    CHECK(other_loss == loss);
+    CHECK(same(std::get<0>(other), std::get<0>(gradients)));
+    CHECK(same(std::get<2>(other), std::get<2>(gradients)));
+  }
+  const auto [near_loss, near] = train(host_devices(2), host_devices(1), host_devices(3));
+  CHECK(near_loss == doctest::Approx(loss));
+  for (std::size_t i = 0; i < 6; ++i) {
+    CHECK(std::get<0>(near).data()[i] == doctest::Approx(std::get<0>(gradients).data()[i]));
+  }
+}
+
+TEST_CASE("recompute() runs forward again, with the same random numbers") {
+  const Matrix x = fractions(9, 2);
+  Tensor<double, 1> targets(9);
+  const fanout::Options seeded{.seed = 3};
+  const auto train = [&](auto dropout) {
+    const Pipeline net{PipelineOptions{.micro_batches = 3}, stage(Linear{fractions(3, 2)}, host_devices(1)),
+                       stage(std::move(dropout), host_devices(2), seeded),
+                       stage(Linear{fractions(2, 3)}, host_devices(1))};
+    return net.train(x, targets, distance);
+  };
+  const auto [loss, gradients] = train(Dropout{});
+  const auto [again_loss, again] = train(fanout::recompute(Dropout{}));
+  CHECK(loss == again_loss);
+  CHECK(std::get<1>(gradients) == std::get<1>(again));
+  for (std::size_t i = 0; i < 6; ++i) CHECK(std::get<0>(gradients).data()[i] == std::get<0>(again).data()[i]);
+}
+
+TEST_CASE("an exception in training names the stage, and the next step works") {
+  struct Breaks {
+    bool* broken;
+    auto forward(Rows x) const { return saved(Matrix(x), 0); }
+    auto backward(int, View<const double, 2> dy) const {
+      if (*broken) throw std::runtime_error("broken");
+      return std::pair{Matrix(dy), psum(0)};
+    }
+  };
+  bool broken = true;
+  const Pipeline net{stage(Linear{fractions(3, 2)}, host_devices(1)), stage(Breaks{&broken}, host_devices(2)),
+                     stage(Linear{fractions(2, 3)}, host_devices(1))};
+  const Matrix x = fractions(9, 2);
+  const Tensor<double, 1> targets(9);
+  try {
+    net.train(x, targets, distance);
+    FAIL("it did not throw");
+  } catch (const fanout::StageError& error) {
+    CHECK(error.stage() == 1);
+    CHECK(error.get_if<fanout::ReplicaError>()->get_if<std::runtime_error>() != nullptr);
+  }
+  broken = false;
+  CHECK(net.train(x, targets, distance).first > 0);
+  CHECK_THROWS_AS(net.train(x, Tensor<double, 1>(8), distance), fanout::ShapeMismatch);
+}
+
+TEST_CASE("outside of training, what saved() keeps is dropped") {
+  const ParallelModel model{Linear{fractions(3, 2)}, host_devices(2)};
+  const Matrix y = model(fractions(5, 2));
+  CHECK(y.extents() == fanout::Extents<2>{5, 3});
 }

@@ -83,8 +83,22 @@ class Pipeline {
   /// Gradients are summed in the order of the micro-batches. Throws as a call does.
   template <class X, class Targets, class Loss>
   auto train(const X& x, const Targets& targets, const Loss& loss) const {
-    using Call = detail::TrainCall<std::tuple<Stages...>, std::index_sequence_for<Stages...>, X, Targets, Loss>;
-    return Call(models_, options_, x, targets, loss).run();
+    using All = std::tuple<Stages...>;
+    using detail::Untrainable;
+    constexpr Untrainable why = detail::untrainable<All, 0, X, Targets, Loss>();
+    static_assert(
+        why != Untrainable::saves_nothing,
+        "fanout: the forward of a stage that is trained returns saved(y, state), for its backward(state, dy)");
+    static_assert(why != Untrainable::goes_not_back,
+                  "fanout: a stage that is trained needs `backward(state, dy)`, with a context first if it wants one, "
+                  "which takes what its forward saves and what the next stage, or the loss, returns");
+    static_assert(why != Untrainable::is_not_reduced,
+                  "fanout: the loss and the gradients of a stage are combined over shards and micro-batches; return "
+                  "each as psum(x), pmean(x) or another reduction");
+    if constexpr (why == Untrainable::no) {
+      using Call = detail::TrainCall<All, std::index_sequence_for<Stages...>, X, Targets, Loss>;
+      return Call(models_, options_, x, targets, loss).run();
+    }
   }
 
   /// The model of the i-th stage.

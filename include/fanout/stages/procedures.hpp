@@ -18,27 +18,34 @@ concept HasBackward = requires(M& model, A&&... args) {
   model.backward(static_cast<A&&>(args)...);
 };
 
+/// Stand for the result of a model that cannot be trained.
+struct SavesNothing {};
+struct GoesNotBack {};
+
 /// Calls `backward(ctx, state, dy)`, or without the context if it wants none.
 template <class M, class Ctx, class State, class Dy>
 auto call_backward(M& model, Ctx& ctx, State&& state, Dy&& dy) {
   if constexpr (HasBackward<M, Ctx&, State, Dy>) {
     return model.backward(ctx, std::forward<State>(state), std::forward<Dy>(dy));
+  } else if constexpr (HasBackward<M, State, Dy>) {
+    return model.backward(std::forward<State>(state), std::forward<Dy>(dy));
   } else {
-    static_assert(HasBackward<M, State, Dy>,
-                  "fanout: a stage that is trained needs `backward(state, dy)`, with a context first if it wants one, "
-                  "for the state that its forward saves (this diagnostic shows the types)");
-    if constexpr (HasBackward<M, State, Dy>) return model.backward(std::forward<State>(state), std::forward<Dy>(dy));
+    return GoesNotBack();
   }
 }
 
 /// What `backward` returns, behind `before`, and without dx if no stage wants it.
 template <bool gives_dx, class Result, class... Before>
 auto backward_result(Result&& result, Before&&... before) {
-  auto [dx, gradients] = std::forward<Result>(result);
-  if constexpr (gives_dx) {
-    return std::tuple{std::forward<Before>(before)..., std::move(dx), std::move(gradients)};
+  if constexpr (std::is_same_v<std::remove_cvref_t<Result>, GoesNotBack>) {
+    return GoesNotBack();
   } else {
-    return std::tuple{std::forward<Before>(before)..., std::move(gradients)};
+    auto [dx, gradients] = std::forward<Result>(result);
+    if constexpr (gives_dx) {
+      return std::tuple{std::forward<Before>(before)..., std::move(dx), std::move(gradients)};
+    } else {
+      return std::tuple{std::forward<Before>(before)..., std::move(gradients)};
+    }
   }
 }
 
@@ -47,9 +54,11 @@ struct ForwardAndSave : ModelProcedure {
   template <class M, class Ctx, class X>
   auto operator()(M& model, Ctx& ctx, X&& x) const {
     auto saved = call_forward_and_save(model, ctx, std::forward<X>(x));
-    static_assert(is_saved<decltype(saved)>,
-                  "fanout: the forward of a stage that is trained returns saved(y, state), for its backward(state, dy)");
-    return std::pair{std::move(saved.value), sharded(std::move(saved.state))};
+    if constexpr (is_saved<decltype(saved)>) {
+      return std::pair{std::move(saved.value), sharded(std::move(saved.state))};
+    } else {
+      return SavesNothing();
+    }
   }
 };
 
@@ -71,11 +80,13 @@ struct ForwardAndBackward : ModelProcedure {
   template <class M, class Ctx, class X, class Targets>
   auto operator()(M& model, Ctx& ctx, X&& x, Targets&& targets) const {
     auto saved = call_forward_and_save(model, ctx, std::forward<X>(x));
-    static_assert(is_saved<decltype(saved)>,
-                  "fanout: the forward of a stage that is trained returns saved(y, state), for its backward(state, dy)");
-    auto [value, dy] = call_forward(loss, ctx, saved.value, std::forward<Targets>(targets));
-    return backward_result<gives_dx>(call_backward(model, ctx, std::move(saved.state), std::move(dy)),
-                                     std::move(value));
+    if constexpr (is_saved<decltype(saved)>) {
+      auto [value, dy] = call_forward(loss, ctx, saved.value, std::forward<Targets>(targets));
+      return backward_result<gives_dx>(call_backward(model, ctx, std::move(saved.state), std::move(dy)),
+                                       std::move(value));
+    } else {
+      return SavesNothing();
+    }
   }
 };
 

@@ -54,56 +54,97 @@ inline constexpr bool is_reduced_tree<ReducedMember<Rule, T>> = ReducesNumbers<R
 
 /// The S-th of Stages, a tuple, before the last one: it takes In, and gives Y to the next one.
 template <class Stages, std::size_t S, class X>
-struct TrainForward {
-  using In = typename TrainForward<Stages, S - 1, X>::Y;
-  using Result = gathered_t<ProcedureReturned<std::tuple_element_t<S, Stages>, ForwardAndSave, In>>;
-  using Y = typename Result::first_type;
-  using State = typename Result::second_type;
+struct TrainForward;
+
+/// What the S-th stage takes.
+template <class Stages, std::size_t S, class X>
+struct TrainIn {
+  using type = typename TrainForward<Stages, S - 1, X>::Y;
 };
 template <class Stages, class X>
-struct TrainForward<Stages, 0, X> {
-  using In = PartOf<X>;
-  using Result = gathered_t<ProcedureReturned<std::tuple_element_t<0, Stages>, ForwardAndSave, In>>;
-  using Y = typename Result::first_type;
-  using State = typename Result::second_type;
+struct TrainIn<Stages, 0, X> {
+  using type = PartOf<X>;
 };
 
-/// What the last stage takes.
-template <class Stages, class X, std::size_t stages>
-struct TrainLast {
-  using In = typename TrainForward<Stages, stages - 2, X>::Y;
-};
-template <class Stages, class X>
-struct TrainLast<Stages, X, 1> {
-  using In = PartOf<X>;
+template <class Stages, std::size_t S, class X>
+using ForwardReturned =
+    ProcedureReturned<std::tuple_element_t<S, Stages>, ForwardAndSave, typename TrainIn<Stages, S, X>::type>;
+
+template <class Stages, std::size_t S, class X>
+struct TrainForward {
+  using Result = gathered_t<ForwardReturned<Stages, S, X>>;
+  using Y = typename Result::first_type;
+  using State = typename Result::second_type;
 };
 
 /// The S-th stage on the way back. It returns {dx, gradients}, and the first stage {gradients}. The last stage does all
 /// at once. It returns {loss, dx, gradients}.
 template <class Stages, std::size_t S, class X, class Targets, class Loss>
-struct TrainBackward {
-  static constexpr std::size_t dx_at = 0;
-  static constexpr std::size_t gradients_at = S > 0 ? 1 : 0;
+struct TrainBackward;
+
+/// What a shard returns on the way back.
+template <class Stages, std::size_t S, class X, class Targets, class Loss>
+struct BackReturned {
   using Procedure = Backward<(S > 0)>;
-  using After = TrainBackward<Stages, S + 1, X, Targets, Loss>;
-  using Dy = std::tuple_element_t<After::dx_at, typename After::Result>;
-  using Returned =
-      ProcedureReturned<std::tuple_element_t<S, Stages>, Procedure, typename TrainForward<Stages, S, X>::State, Dy>;
-  using Result = gathered_t<Returned>;
-  static constexpr bool is_reduced = is_reduced_tree<std::tuple_element_t<gradients_at, Returned>>;
+  using type = ProcedureReturned<std::tuple_element_t<S, Stages>, Procedure, typename TrainForward<Stages, S, X>::State,
+                                 typename TrainBackward<Stages, S + 1, X, Targets, Loss>::Dx>;
+  static constexpr std::size_t dx_at = 0;
 };
 template <class Stages, std::size_t S, class X, class Targets, class Loss>
   requires(S + 1 == std::tuple_size_v<Stages>)
-struct TrainBackward<Stages, S, X, Targets, Loss> {
-  static constexpr std::size_t dx_at = 1;
-  static constexpr std::size_t gradients_at = S > 0 ? 2 : 1;
+struct BackReturned<Stages, S, X, Targets, Loss> {
   using Procedure = ForwardAndBackward<Loss, (S > 0)>;
-  using Returned = ProcedureReturned<std::tuple_element_t<S, Stages>, Procedure, typename TrainLast<Stages, X, S + 1>::In,
-                                     PartOf<Targets>>;
-  using Result = gathered_t<Returned>;
-  static constexpr bool is_reduced = is_reduced_tree<std::tuple_element_t<gradients_at, Returned>> &&
-                                     is_reduced_tree<std::tuple_element_t<0, Returned>>;
+  using type = ProcedureReturned<std::tuple_element_t<S, Stages>, Procedure, typename TrainIn<Stages, S, X>::type,
+                                 PartOf<Targets>>;
+  static constexpr std::size_t dx_at = 1;
 };
+
+template <class Stages, std::size_t S, class X, class Targets, class Loss>
+struct TrainBackward {
+  using Returned = BackReturned<Stages, S, X, Targets, Loss>;
+  using Procedure = typename Returned::Procedure;
+  using Result = gathered_t<typename Returned::type>;
+  static constexpr std::size_t dx_at = Returned::dx_at;  // of the first stage: the gradients, since nobody takes its dx
+  static constexpr std::size_t gradients_at = dx_at + (S > 0 ? 1 : 0);
+  using Dx = std::tuple_element_t<dx_at, Result>;
+};
+
+/// Why the stages of a pipeline cannot be trained.
+enum class Untrainable { no, saves_nothing, goes_not_back, is_not_reduced };
+
+template <class Stages, std::size_t S, class X, class Targets, class Loss>
+constexpr Untrainable untrainable_back() noexcept {
+  using Back = BackReturned<Stages, S, X, Targets, Loss>;
+  using Returned = typename Back::type;
+  if constexpr (std::is_same_v<Returned, SavesNothing>) {
+    return Untrainable::saves_nothing;
+  } else if constexpr (std::is_same_v<Returned, GoesNotBack>) {
+    return Untrainable::goes_not_back;
+  } else {
+    constexpr bool is_last = S + 1 == std::tuple_size_v<Stages>;
+    constexpr std::size_t gradients_at = Back::dx_at + (S > 0 ? 1 : 0);
+    if constexpr (!is_reduced_tree<std::tuple_element_t<gradients_at, Returned>> ||
+                  (is_last && !is_reduced_tree<std::tuple_element_t<0, Returned>>)) {
+      return Untrainable::is_not_reduced;
+    } else if constexpr (S > 0) {
+      return untrainable_back<Stages, S - 1, X, Targets, Loss>();
+    } else {
+      return Untrainable::no;
+    }
+  }
+}
+
+/// The first reason from the S-th stage on. The types of what comes after it are not known.
+template <class Stages, std::size_t S, class X, class Targets, class Loss>
+constexpr Untrainable untrainable() noexcept {
+  if constexpr (S + 1 == std::tuple_size_v<Stages>) {
+    return untrainable_back<Stages, S, X, Targets, Loss>();
+  } else if constexpr (std::is_same_v<ForwardReturned<Stages, S, X>, SavesNothing>) {
+    return Untrainable::saves_nothing;
+  } else {
+    return untrainable<Stages, S + 1, X, Targets, Loss>();
+  }
+}
 
 /// One step of training: for each micro-batch the stages forward, then back. Each stage begins to go back as soon as it
 /// can, and goes forward and back in turns from then on (1F1B): so it keeps the states of as many micro-batches as there
@@ -117,10 +158,6 @@ class TrainCall<Stages, std::index_sequence<I...>, X, Targets, Loss> {
   static constexpr std::size_t last = stages - 1;
   template <std::size_t S>
   using Back = TrainBackward<Stages, S, X, Targets, Loss>;
-
-  static_assert((Back<I>::is_reduced && ...),
-                "fanout: the loss and the gradients of a stage are combined over shards and micro-batches; return each "
-                "as psum(x), pmean(x) or another reduction");
 
   /// The values of one micro-batch at a stage.
   template <std::size_t S, bool is_last = S == last>
@@ -225,10 +262,8 @@ class TrainCall<Stages, std::index_sequence<I...>, X, Targets, Loss> {
   }
 
   MicroBatch micro_batch(std::size_t k, BatchReductions* reductions) const noexcept {
-    return {.rows = batches_[k].rows,
-            .batch_rows = rows_,
-            .is_last = k + 1 == batches_.size(),
-            .reductions = reductions};
+    return {
+        .rows = batches_[k].rows, .batch_rows = rows_, .is_last = k + 1 == batches_.size(), .reductions = reductions};
   }
 
   template <std::size_t S>
@@ -265,7 +300,8 @@ class TrainCall<Stages, std::index_sequence<I...>, X, Targets, Loss> {
       auto& kept = std::get<S>(kept_)[k];
       auto& after = std::get<S + 1>(kept_)[k].back;
       kept.back.emplace(std::get<S>(calls_).call(micro_batch(k, &reductions_[S]), memory_before<S>(),
-                                                 broadcast(procedure), *kept.state, std::get<Back<S + 1>::dx_at>(*after)));
+                                                 broadcast(procedure), *kept.state,
+                                                 std::get<Back<S + 1>::dx_at>(*after)));
       kept.state.reset();
       if (k + 1 != batches_.size()) after.reset();
     }
@@ -274,7 +310,7 @@ class TrainCall<Stages, std::index_sequence<I...>, X, Targets, Loss> {
   /// The memory of the stage that gets dx.
   template <std::size_t S>
   const backend::Memory& memory_before() const noexcept {
-    return std::get<S == 0 ? 0 : S - 1>(calls_).memory();
+    return std::get < S == 0 ? 0 : S - 1 > (calls_).memory();
   }
 
   std::tuple<StageCalls<typename std::tuple_element_t<I, Stages>::model_type>...> calls_;

@@ -1,0 +1,42 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#pragma once
+
+#include <utility>
+
+#include <fanout/context/context.hpp>
+#include <fanout/model/forward.hpp>
+#include <fanout/stages/procedures.hpp>
+#include <fanout/stages/saved.hpp>
+
+namespace fanout { inline namespace v0 {
+
+namespace detail {
+
+/// A model of a stage that saves only what it takes. Made by recompute().
+template <class M>
+struct Recompute {
+  M model;
+
+  template <Context Ctx, class X>
+  auto forward(Ctx& ctx, const X& x) const {
+    return saved(call_forward(model, ctx, x), x);
+  }
+  template <Context Ctx, class X, class Dy>
+  auto backward(Ctx& ctx, const X& x, const Dy& dy) const {
+    auto again = call_forward_and_save(model, ctx, x);
+    return call_backward(model, ctx, std::move(again.state), dy);
+  }
+};
+
+}  // namespace detail
+
+/// A model for a stage that is trained: `stage(recompute(Block{...}), devices)`. Instead of the state that the model
+/// saves, it keeps only what the model takes, and runs its `forward` again before `backward`. So it takes less memory and
+/// more time. Random numbers of ctx.random() are the same both times. The model must have a const `forward`, and is the
+/// member `model` of the result.
+template <class M>
+detail::Recompute<M> recompute(M model) {
+  return {std::move(model)};
+}
+
+}}  // namespace fanout::v0

@@ -1,0 +1,29 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// expect: fanout: the loss and the gradients of a stage are combined over shards and micro-batches
+#include <utility>
+
+#include <fanout/stages.hpp>
+
+using Rows = fanout::View<const float, 1>;
+using Column = fanout::Tensor<float, 1>;
+
+struct Model {
+  auto forward(Rows x) const {
+    return fanout::saved(Column(x), 0);
+  }
+  auto backward(const auto&, const auto& dy) const {
+#ifdef FANOUT_CONTROL
+    return std::pair{Column(dy), fanout::psum(dy[0])};
+#else
+    return std::pair{Column(dy), Column(dy)};
+#endif
+  }
+};
+
+int main() {
+  const auto loss = [](const Column& y, Rows) { return std::pair{fanout::psum(y[0]), Column(y)}; };
+  const fanout::Pipeline net{fanout::stage(Model{}, fanout::host_devices(1)),
+                             fanout::stage(Model{}, fanout::host_devices(1))};
+  const Column x(3);
+  (void)net.train(x, x, loss);
+}

@@ -1,0 +1,29 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// expect: fanout: the forward of a stage that is trained returns saved(y, state), for its backward(state, dy)
+#include <utility>
+
+#include <fanout/stages.hpp>
+
+using Rows = fanout::View<const float, 1>;
+using Column = fanout::Tensor<float, 1>;
+
+struct Model {
+  auto forward(Rows x) const {
+#ifdef FANOUT_CONTROL
+    return fanout::saved(Column(x), 0);
+#else
+    return Column(x);
+#endif
+  }
+  auto backward(const auto&, const auto& dy) const {
+    return std::pair{Column(dy), fanout::psum(dy[0])};
+  }
+};
+
+int main() {
+  const auto loss = [](const Column& y, Rows) { return std::pair{fanout::psum(y[0]), Column(y)}; };
+  const fanout::Pipeline net{fanout::stage(Model{}, fanout::host_devices(1)),
+                             fanout::stage(Model{}, fanout::host_devices(1))};
+  const Column x(3);
+  (void)net.train(x, x, loss);
+}
