@@ -20,16 +20,19 @@
 #include <fanout/data.hpp>
 #include <fanout/fanout.hpp>
 #include <fanout/observe.hpp>
+#include <fanout/stages.hpp>
 #include <fanout/state.hpp>
 
 #include "support/arguments.hpp"
 #include "support/digits_data.hpp"
 #include "support/digits_network.hpp"
+#include "support/digits_stages.hpp"
 #include "support/linear.hpp"
 #include "support/loss_log.hpp"
 
 using namespace fanout::literals;
-using examples::Descent, examples::Digits, examples::Network, examples::TrainsItself;
+using examples::CrossEntropy, examples::Descent, examples::Digits, examples::HiddenLayer, examples::Network,
+    examples::OutputLayer, examples::TrainsItself;
 
 namespace {
 
@@ -59,7 +62,8 @@ int main(int argc, char** argv) try {
   examples::Arguments arguments{"Trains a network of two layers on handwritten digits, then tests it on the last 297."};
   arguments.add("devices", devices, {1, 4096}, "host devices");
   arguments.add("data", data, "file with 64 pixels and a label in each line");
-  arguments.add("mode", mode, {"update", "replicas"}, "gradients go to one model, or each device trains a replica");
+  arguments.add("mode", mode, {"update", "replicas", "stages"},
+                "gradients go to one model, or each device trains a replica, or each layer is a stage");
   arguments.add("hidden", hidden, {1, 65536}, "width of the hidden layer");
   arguments.add("batch", batch, {1}, "rows of a step");
   arguments.add("epochs", epochs, {1}, "times through the data");
@@ -133,6 +137,28 @@ int main(int argc, char** argv) try {
     };
     train(step, [&] { return std::pair<const Network&, const Network&>(model.model(), descent.velocity); });
     network = model.model(), report = to_string(model.report());
+  } else if (mode == "stages") {
+    fanout::Pipeline net{fanout::stage(HiddenLayer{network.w1, network.b1}, fanout::host_devices(devices), measured),
+                         fanout::stage(OutputLayer{network.w2, network.b2}, fanout::host_devices(devices), measured)};
+    const auto now = [&]() -> std::pair<const Network&, const Network&> {
+      const HiddenLayer& hidden_layer = net.stage<0>().model();
+      const OutputLayer& output_layer = net.stage<1>().model();
+      network = {hidden_layer.w, hidden_layer.b, output_layer.w, output_layer.b};
+      return {network, descent.velocity};
+    };
+    const auto step = [&](const auto& x, const auto& y) {
+      const auto [loss, gradients] = net.train(x, y, CrossEntropy{});
+      const auto& [hidden_gradients, output_gradients] = gradients;
+      net.stage<0>().update([&, &g = hidden_gradients](HiddenLayer& layer) {
+        descent.apply(layer.w, descent.velocity.w1, g.first), descent.apply(layer.b, descent.velocity.b1, g.second);
+      });
+      net.stage<1>().update([&, &g = output_gradients](OutputLayer& layer) {
+        descent.apply(layer.w, descent.velocity.w2, g.first), descent.apply(layer.b, descent.velocity.b2, g.second);
+      });
+      return loss;
+    };
+    train(step, now);
+    now(), report = to_string(net.stage<0>().report());
   } else {
     TrainsItself own{rate, momentum, {network}, {descent.velocity}};
     fanout::ParallelModel model{std::move(own), fanout::host_devices(devices), measured};

@@ -65,8 +65,9 @@ echo "on ${counts[*]} devices"
 for count in "${counts[@]}"; do
   trains digits_mlp.csv 267 "sum of W1 -0.195496050272, norm of W2 8.489158522206" --devices "$count"
 done
+trains digits_mlp.csv 267 "sum of W1 -0.195496050272, norm of W2 8.489158522206" --devices "${counts[0]}" --mode stages
 # The last batch of each epoch has 4 rows, for 5 devices.
-for mode in update replicas; do
+for mode in update replicas stages; do
   trains digits_momentum.csv 114 "sum of W1 -1.467976868249, norm of W2 3.608686583789" --mode "$mode" \
     --devices 5 --hidden 7 --batch 187 --epochs 3 --rate 0.1 --momentum 0.9 --salt 3
 done

@@ -270,6 +270,26 @@ TEST_CASE("reductions of arrays are combined over the micro-batches in order") {
   for (std::size_t i = 0; i < 3; ++i) CHECK(mean(i) == doctest::Approx(sum(i) / 31));
 }
 
+TEST_CASE("means are those of all rows, however many shards a micro-batch has") {
+  const auto keep = [](Rows x) { return Tensor<double, 2>(x); };
+  const auto mean = [](Rows x) {
+    double sum = 0;
+    for (std::size_t i = 0; i < x.size(); ++i) sum += x.data()[i];
+    Tensor<double, 1> in_array(1);
+    in_array(0) = sum / static_cast<double>(x.size());
+    return std::pair{pmean(sum / static_cast<double>(x.size())), pmean(std::move(in_array))};
+  };
+  for (const int devices : {1, 2}) {
+    for (const std::size_t micro_batches : {1, 4, 31}) {
+      const Pipeline net{PipelineOptions{.micro_batches = micro_batches}, stage(keep, host_devices(1)),
+                         stage(mean, host_devices(devices))};
+      const auto [number, array] = net(batch(31));
+      CHECK(number == doctest::Approx(4.6));
+      CHECK(array(0) == doctest::Approx(4.6));
+    }
+  }
+}
+
 TEST_CASE("threads, pipelines on the same devices, and pipelines inside of each other") {
   const Pipeline net{stage(Noisy{}, host_devices(2)), stage(WithSums{}, host_devices(1)),
                      stage(Last{}, host_devices(2))};

@@ -104,7 +104,7 @@ struct CombineArrays {
 
   static type gather(ShardResults<X>& pieces, const GatherTarget& place, const LeafPath& path) {
     if constexpr (R != 0) {  // an array of one shard is the result
-      if (pieces.size() == 1 && place.batch->other_shards == 0) {
+      if (pieces.size() == 1 && place.batch->other_shards == 0 && place.batch->other_rows == 0) {
         return gather_traits<rules::Concatenate, X>::gather(pieces, place.on_axis(0), path);
       }
     }

@@ -82,7 +82,7 @@ struct ForwardAndBackward : ModelProcedure {
     auto saved = call_forward_and_save(model, ctx, std::forward<X>(x));
     if constexpr (is_saved<decltype(saved)>) {
       auto [value, dy] = call_forward(loss, ctx, saved.value, std::forward<Targets>(targets));
-      return backward_result<gives_dx>(call_backward(model, ctx, std::move(saved.state), std::move(dy)),
+      return backward_result<gives_dx>(call_backward(model, ctx, std::as_const(saved.state), std::as_const(dy)),
                                        std::move(value));
     } else {
       return SavesNothing();

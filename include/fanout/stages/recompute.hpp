@@ -23,8 +23,8 @@ struct Recompute {
   }
   template <Context Ctx, class X, class Dy>
   auto backward(Ctx& ctx, const X& x, const Dy& dy) const {
-    auto again = call_forward_and_save(model, ctx, x);
-    return call_backward(model, ctx, std::move(again.state), dy);
+    const auto again = call_forward_and_save(model, ctx, x);
+    return call_backward(model, ctx, again.state, dy);
   }
 };
 
