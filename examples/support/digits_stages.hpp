@@ -13,9 +13,10 @@
 
 namespace examples {
 
-// The two layers of Network as stages. Losses and gradients are means over the rows of a shard.
+// The two layers of Network as stages. What goes back has the gradient of each row's loss. The gradients of weights are
+// means over the rows of a shard.
 
-/// The sum over rows of left[row, i] * right[row, k], and that of left[row, i].
+/// The means over rows of left[row, i] * right[row, k], and of left[row, i].
 inline std::pair<Matrix, Vector> gradients_of(fanout::View<const double, 2> left, fanout::View<const double, 2> right) {
   Matrix weights(left.extent(1), right.extent(1));
   Vector bias(left.extent(1));
@@ -23,6 +24,9 @@ inline std::pair<Matrix, Vector> gradients_of(fanout::View<const double, 2> left
   for (std::size_t i = 0; i < weights.size(); ++i) products(i);
   const SumOfRows<double> sums{left, bias};
   for (std::size_t i = 0; i < bias.size(); ++i) sums(i);
+  const auto rows = static_cast<double>(left.extent(0));
+  for (double& gradient : weights) gradient /= rows;
+  for (double& gradient : bias) gradient /= rows;
   return {std::move(weights), std::move(bias)};
 }
 
@@ -72,7 +76,7 @@ struct OutputLayer {
   }
 };
 
-/// The cross-entropy of the softmax of z, and its gradient.
+/// The cross-entropy of the softmax of z: the mean of all rows, and the gradient of each.
 struct CrossEntropy {
   auto operator()(fanout::View<const double, 2> z, fanout::View<const int, 1> labels) const {
     Matrix dz(z.extents());
@@ -83,7 +87,7 @@ struct CrossEntropy {
       const double log_sum = log_sum_exp(z.row(row));
       loss += (log_sum - z(row, label)) / rows;
       for (std::size_t k = 0; k < z.extent(1); ++k) {
-        dz(row, k) = (std::exp(z(row, k) - log_sum) - (k == label ? 1 : 0)) / rows;
+        dz(row, k) = std::exp(z(row, k) - log_sum) - (k == label ? 1 : 0);
       }
     }
     return std::pair{fanout::pmean(loss), std::move(dz)};

@@ -104,11 +104,73 @@ TEST_CASE("documentation: keys and errors of stages") {
         "    Caught std::runtime_error in replica 0 on device host:0, rows [0, 2): no");
 }
 
+// [trained]
+/// y = scale * x. It saves x for backward.
+struct Scale {
+  double scale = 1;
+
+  auto forward(fanout::Context auto& ctx, fanout::View<const double, 1> x) const {
+    auto y = fanout::output<double>(ctx);
+    for (std::size_t row = 0; row < x.size(); ++row) y(row) = scale * x(row);
+    return fanout::saved(y, x);
+  }
+
+  /// dy: the gradient of each row's loss by y. Returns that by x, and the mean of those by the field.
+  auto backward(fanout::Context auto& ctx, const auto& x, fanout::View<const double, 1> dy) const {
+    auto dx = fanout::output<double>(ctx);
+    double gradient = 0;
+    for (std::size_t row = 0; row < dy.size(); ++row) {
+      dx(row) = scale * dy(row);
+      gradient += x(row) * dy(row);
+    }
+    return std::pair{dx, fanout::pmean(gradient / static_cast<double>(dy.size()))};
+  }
+};
+// [/trained]
+
+TEST_CASE("documentation: training in stages") {
+  fanout::Tensor<double, 1> x(8);
+  fanout::Tensor<double, 1> targets(8);
+  for (std::size_t row = 0; row < 8; ++row) {
+    x(row) = static_cast<double>(row);
+    targets(row) = 6 * x(row);
+  }
+  // [train]
+  fanout::Pipeline net{fanout::stage(Scale{2}, fanout::host_devices(2)),
+                       fanout::stage(Scale{1}, fanout::host_devices(1))};
+
+  // Half the squared error: the mean of a shard's rows, and the gradient of each row.
+  const auto loss = [](fanout::View<const double, 1> y, fanout::View<const double, 1> t) {
+    fanout::Tensor<double, 1> dy(y.extents());
+    double sum = 0;
+    for (std::size_t row = 0; row < y.size(); ++row) {
+      dy(row) = y(row) - t(row);
+      sum += dy(row) * dy(row) / 2;
+    }
+    return std::pair{fanout::pmean(sum / static_cast<double>(y.size())), std::move(dy)};
+  };
+  double found = 0;
+  for (int step = 0; step < 100; ++step) {
+    const auto [loss_now, gradients] = net.train(x, targets, loss);
+    const auto [first, second] = gradients;  // of each stage
+    net.stage<0>().update([g = first](Scale& model) { model.scale -= 0.004 * g; });
+    net.stage<1>().update([g = second](Scale& model) { model.scale -= 0.004 * g; });
+    found = loss_now;
+  }
+  // [/train]
+  CHECK(found < 1e-6);
+  CHECK(net.stage<0>().model().scale * net.stage<1>().model().scale == doctest::Approx(6));
+  const fanout::Pipeline thrifty{fanout::stage(fanout::recompute(Scale{2}), fanout::host_devices(1)),
+                                 fanout::stage(Scale{3}, fanout::host_devices(1))};
+  CHECK(thrifty.train(x, targets, loss).first < 1e-6);
+}
+
 TEST_CASE("documentation: layers for stages") {
   // [partition]
-  const std::vector<double> seconds{1, 1, 1, 1, 1, 1, 3};                             // of each layer, as measured
-  const std::vector<double> speeds{1, 1};                                             // of each device
-  const std::vector<std::size_t> layers = fanout::partition_layers(seconds, speeds);  // {5, 2}
+  const std::vector<double> seconds{1, 1, 1, 1, 1, 1, 4};  // of each layer
+  const std::vector<double> speeds{1, 1};                  // of each device
+  const std::vector<std::size_t> layers = fanout::partition_layers(seconds, speeds);
+  // layers is {5, 2}
   // [/partition]
   CHECK(layers == std::vector<std::size_t>{5, 2});
 }

@@ -29,7 +29,7 @@ concept WantsForwardWith = WantsContext<M> && HasForward<M, A...>;
 template <class M, class... A>
 concept WantsCallWith = WantsContext<M> && HasCall<M, A...>;
 
-/// The base of what a shard does with its replica instead of calling `forward`: the first argument of the call, which is
+/// The base of what a shard does with its replica instead of calling `forward`: the first argument of the call. It is
 /// called with the model, the context and the other arguments.
 struct ModelProcedure {};
 

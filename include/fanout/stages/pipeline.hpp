@@ -71,16 +71,18 @@ class Pipeline {
   ///
   ///     auto [loss, gradients] = net.train(x, targets, [](const auto& y, View<const float, 1> t) {
   ///       ...
-  ///       return std::pair{pmean(loss), dy};   // dy: the gradient of the mean loss of the shard's rows
+  ///       return std::pair{pmean(loss), dy};   // loss: the mean of these rows; dy: the gradient of each row's loss
   ///     });
   ///     net.stage<0>().update([&, &g = std::get<0>(gradients)](Encoder& encoder) { ... });
   ///
   /// `forward` of each stage returns saved(y, state). Its `backward(state, dy)`, with a context first if it wants one,
-  /// returns dx and the gradients, as a pair. Gradients are reductions: pmean(g) if dy is that of a mean. `loss(y,
-  /// targets)` runs for each shard of the last stage. Each of x and targets is one tree of arrays, split by rows.
+  /// returns dx and the gradients, as a pair. dy and dx have the gradient of each row's own loss: so it does not matter
+  /// which shard has the row. Gradients are reductions: the sum over the shard's rows under psum(), or their mean under
+  /// pmean(). `loss(y, targets)` runs for each shard of the last stage. Each of x and targets is one tree of arrays,
+  /// split by rows.
   ///
   /// The stages go forward and back in turns (1F1B): stage s of p keeps the states of at most p - s micro-batches.
-  /// Gradients are summed in the order of the micro-batches. Throws as a call does.
+  /// Gradients are combined in the order of the micro-batches. Throws as a call does.
   template <class X, class Targets, class Loss>
   auto train(const X& x, const Targets& targets, const Loss& loss) const {
     using All = std::tuple<Stages...>;

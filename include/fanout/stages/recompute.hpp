@@ -31,9 +31,9 @@ struct Recompute {
 }  // namespace detail
 
 /// A model for a stage that is trained: `stage(recompute(Block{...}), devices)`. Instead of the state that the model
-/// saves, it keeps only what the model takes, and runs its `forward` again before `backward`. So it takes less memory and
-/// more time. Random numbers of ctx.random() are the same both times. The model must have a const `forward`, and is the
-/// member `model` of the result.
+/// saves, it keeps only what the model takes, and runs its `forward` again before `backward`. So it takes less memory
+/// and more time. Random numbers of ctx.random() are the same both times. The model must have a const `forward`, and is
+/// the member `model` of the result.
 template <class M>
 detail::Recompute<M> recompute(M model) {
   return {std::move(model)};

@@ -25,7 +25,7 @@ inline constexpr bool is_saved<Saved<Y, State>> = true;
 }  // namespace detail
 
 /// `return saved(y, state)` from the `forward` of a stage: returns y, and keeps `state` for `backward(state, dy)`. The
-/// state stays in the memory of the shard's device until then. Outputs and tensors in it keep their memory, and borrowed
+/// state stays in the memory of the shard's device until then. Outputs and tensors in it keep their memory. Borrowed
 /// memory, for example of a View of the arguments, is copied. Outside of Pipeline::train(), the state is dropped.
 template <class Y, class State>
 detail::Saved<std::remove_cvref_t<Y>, std::remove_cvref_t<State>> saved(Y&& value, State&& state) {

@@ -146,9 +146,9 @@ constexpr Untrainable untrainable() noexcept {
   }
 }
 
-/// One step of training: for each micro-batch the stages forward, then back. Each stage begins to go back as soon as it
-/// can, and goes forward and back in turns from then on (1F1B): so it keeps the states of as many micro-batches as there
-/// are stages from it on.
+/// One step of training: each micro-batch goes through the stages forward, then back. Each stage goes back as soon as
+/// it can, and then forward and back in turns (1F1B). So it keeps the states of as many micro-batches as there are
+/// stages from it on.
 template <class Stages, class Positions, class X, class Targets, class Loss>
 class TrainCall;
 

@@ -8,13 +8,9 @@ using Rows = fanout::View<const float, 1>;
 using Column = fanout::Tensor<float, 1>;
 
 struct Model {
-  auto forward(Rows x) const {
-    return fanout::saved(Column(x), 0);
-  }
+  auto forward(Rows x) const { return fanout::saved(Column(x), 0); }
 #ifdef FANOUT_CONTROL
-  auto backward(const auto&, const auto& dy) const {
-    return std::pair{Column(dy), fanout::psum(dy[0])};
-  }
+  auto backward(const auto&, const auto& dy) const { return std::pair{Column(dy), fanout::psum(dy[0])}; }
 #endif
 };
 

@@ -15,9 +15,7 @@ struct Model {
     return Column(x);
 #endif
   }
-  auto backward(const auto&, const auto& dy) const {
-    return std::pair{Column(dy), fanout::psum(dy[0])};
-  }
+  auto backward(const auto&, const auto& dy) const { return std::pair{Column(dy), fanout::psum(dy[0])}; }
 };
 
 int main() {
