@@ -4,7 +4,7 @@
 #include <doctest/doctest.h>
 
 #include <cstddef>
-#include <stdexcept>
+#include <utility>
 #include <vector>
 
 #include <fanout/array/to.hpp>
@@ -91,5 +91,69 @@ TEST_CASE("stages on GPUs: different numbers of them, hosts between them, and tw
     const auto y = to_host(net(x));
     REQUIRE(y.extents() == x.extents());
     for (std::size_t i = 0; i < y.size(); ++i) CHECK(y.data()[i] == 0.7 * (7 * (5 * (0.3 * (2 * x.data()[i])))));
+  }
+}
+
+namespace {
+
+/// y = weight * x, trained: what it saves stays on the GPU.
+struct TrainedScale {
+  double weight = 1;
+  auto forward(Context auto& ctx, View<const double, 1> x) const {
+    auto y = fanout::output<double>(ctx);
+    fanout::launch(ctx, x.size(), [x, by = weight, to = View<double, 1>(y)](std::size_t i) { to[i] = by * x[i]; });
+    return fanout::saved(y, x);
+  }
+  auto backward(Context auto& ctx, const auto& x, View<const double, 1> dy) const {
+    auto dx = fanout::output<double>(ctx);
+    const auto gradient = fanout::empty<double>(ctx, 1);
+    const View<const double, 1> saved_x = x;
+    fanout::launch(ctx, dy.size(), [dy, by = weight, to = View<double, 1>(dx)](std::size_t i) { to[i] = by * dy[i]; });
+    fanout::launch(ctx, 1, [saved_x, dy, gradient](std::size_t) {
+      gradient[0] = 0;
+      for (std::size_t i = 0; i < dy.size(); ++i) gradient[0] += saved_x[i] * dy[i];
+    });
+    return std::pair{dx, fanout::psum(gradient)};
+  }
+};
+
+}  // namespace
+
+TEST_CASE("stages on GPUs: training") {
+  if (!fanout_test::has_stand_in(1)) return;
+  const auto all = fanout::DeviceSet<fanout::CudaDevice>(fanout::CudaDevice::visible());
+  Tensor<double, 1> x(23);
+  Tensor<double, 1> targets(23);
+  double wanted_loss = 0;
+  double wanted = 0;
+  for (std::size_t i = 0; i < 23; ++i) {
+    x(i) = static_cast<double>(i % 5);
+    targets(i) = static_cast<double>(i % 3);
+    const double off = 2 * (3 * (4 * x(i))) - targets(i);
+    wanted_loss += off * off;
+    wanted += off * 2 * 3 * 4 * x(i);
+  }
+  // y - t, on the device; the loss of a row is half its square.
+  const auto loss = [](Context auto& ctx, View<const double, 1> y, View<const double, 1> t) {
+    const auto dy = fanout::empty<double>(ctx, y.size());
+    const auto sum = fanout::empty<double>(ctx, 1);
+    fanout::launch(ctx, 1, [y, t, dy, sum](std::size_t) {
+      sum[0] = 0;
+      for (std::size_t i = 0; i < y.size(); ++i) {
+        dy[i] = y[i] - t[i];
+        sum[0] += dy[i] * dy[i];
+      }
+    });
+    return std::pair{fanout::psum(sum), dy};
+  };
+  const Pipeline net{PipelineOptions{.micro_batches = 4}, stage(TrainedScale{2}, all),
+                     stage(TrainedScale{3}, fanout::host_devices(2)), stage(TrainedScale{4}, cuda_devices({0}))};
+  for (int step = 0; step < 3; ++step) {
+    const auto [found, gradients] = net.train(x, targets, loss);
+    const auto& [first, second, third] = gradients;
+    CHECK(to_host(found)[0] == wanted_loss);
+    CHECK(to_host(first)[0] == wanted / 2);
+    CHECK(to_host(second)[0] == wanted / 3);
+    CHECK(to_host(third)[0] == wanted / 4);
   }
 }
