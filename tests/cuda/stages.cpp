@@ -57,7 +57,7 @@ TEST_CASE("stages on GPUs: values go from GPU to GPU") {
   if (!fanout_test::has_stand_in(2)) return;
   const Pipeline net{PipelineOptions{.micro_batches = 5}, stage(scaled(2), cuda_devices({0})),
                      stage(scaled(0.3), cuda_devices({1})), stage(scaled(7), fanout::host_devices(1))};
-  for (const std::size_t rows : {0, 3, 40}) {
+  for (const std::size_t rows : std::vector<std::size_t>{0, 3, 40}) {
     CAPTURE(rows);
     const auto x = numbered(rows);
     net(x);

@@ -126,11 +126,12 @@ TEST_CASE("a pipeline gives the bits of its stages called one after the other") 
       CHECK(text == "text");
     }
   };
-  for (const std::size_t rows : {0, 1, 2, 7, 101}) {
-    for (const std::size_t micro_batches : {1, 2, 7, 32}) {
+  for (const std::size_t rows : std::vector<std::size_t>{0, 1, 2, 7, 101}) {
+    for (const std::size_t micro_batches : std::vector<std::size_t>{1, 2, 7, 32}) {
       for (const int first : {1, 3}) {
         for (const int second : {1, 2}) {
-          for (const std::size_t in_flight : {0, 1, 3}) check(rows, micro_batches, first, second, in_flight);
+          for (const std::size_t in_flight : std::vector<std::size_t>{0, 1, 3})
+            check(rows, micro_batches, first, second, in_flight);
         }
       }
     }
@@ -280,7 +281,7 @@ TEST_CASE("means are those of all rows, however many shards a micro-batch has") 
     return std::pair{pmean(sum / static_cast<double>(x.size())), pmean(std::move(in_array))};
   };
   for (const int devices : {1, 2}) {
-    for (const std::size_t micro_batches : {1, 4, 31}) {
+    for (const std::size_t micro_batches : std::vector<std::size_t>{1, 4, 31}) {
       const Pipeline net{PipelineOptions{.micro_batches = micro_batches}, stage(keep, host_devices(1)),
                          stage(mean, host_devices(devices))};
       const auto [number, array] = net(batch(31));

@@ -2,6 +2,7 @@
 #include <doctest/doctest.h>
 
 #include <cstddef>
+#include <cstdint>
 #include <utility>
 #include <vector>
 
@@ -49,7 +50,7 @@ double steps_of(std::size_t micro_batches) {
 }  // namespace
 
 TEST_CASE("equal stages take no more steps than the schedule needs") {
-  for (const std::size_t m : {1, 2, 8, 32}) {
+  for (const std::size_t m : std::vector<std::size_t>{1, 2, 8, 32}) {
     CAPTURE(m);
     const auto steps_needed = static_cast<double>(m);
     CHECK(steps_of<1>(m) == steps_needed);
@@ -63,4 +64,83 @@ TEST_CASE("a micro-batch waits until one in flight has ended") {
   CHECK(steps(std::make_index_sequence<4>(), 8, 1) == 8 * 4);
   CHECK(steps(std::make_index_sequence<4>(), 8, 2) == 4 * 4 + 1);
   CHECK(steps(std::make_index_sequence<4>(), 8, 4) == 8 + 3);
+}
+
+namespace {
+
+/// y = weight[0] * x, with many weights.
+struct Large {
+  Tensor<double, 1> weight;
+
+  auto forward(fanout::Context auto& ctx, fanout::View<const double, 1> x) const {
+    auto y = fanout::output<double>(ctx);
+    for (std::size_t i = 0; i < x.size(); ++i) y(i) = weight(0) * x(i);
+    return fanout::saved(y, x);
+  }
+  auto backward(fanout::Context auto& ctx, const auto& x, fanout::View<const double, 1> dy) const {
+    auto dx = fanout::output<double>(ctx);
+    double gradient = 0;
+    for (std::size_t i = 0; i < dy.size(); ++i) {
+      dx(i) = weight(0) * dy(i);
+      gradient += x(i) * dy(i);
+    }
+    return std::pair{dx, fanout::psum(gradient)};
+  }
+};
+
+Large large(std::size_t weights) {
+  Large model{Tensor<double, 1>(weights)};
+  model.weight(0) = 2;
+  return model;
+}
+
+const auto sum_of_rows = [](fanout::View<const double, 1> y, fanout::View<const double, 1> weights) {
+  double sum = 0;
+  Tensor<double, 1> dy(y.extents());
+  for (std::size_t i = 0; i < y.size(); ++i) {
+    sum += weights(i) * y(i);
+    dy(i) = weights(i);
+  }
+  return std::pair{fanout::psum(sum), std::move(dy)};
+};
+
+/// Trains so many stages, one on each device. Each weight is 2, and all rows are 1.
+template <std::size_t... Stage, class Devices>
+void check_trained(std::index_sequence<Stage...>, const Devices& devices, std::size_t rows, std::size_t weights) {
+  const Pipeline net{PipelineOptions{.micro_batches = rows},
+                     stage(large(weights), DeviceSet<SimulatedDevice>({devices[Stage]}))...};
+  Tensor<double, 1> ones(rows);
+  for (double& value : ones) value = 1;
+  const auto [loss, gradients] = net.train(ones, ones, sum_of_rows);
+  const double wanted = static_cast<double>(rows) * static_cast<double>(std::size_t{1} << sizeof...(Stage));
+  CHECK(loss == wanted);
+  const auto check = [&](double gradient) { CHECK(gradient == wanted / 2); };
+  (check(std::get<Stage>(gradients)), ...);
+}
+
+}  // namespace
+
+TEST_CASE("a model 7 times as large as the memory of a device is trained on 8 devices") {
+  const auto devices = simulated_devices(std::vector<SimulatedDeviceOptions>(8, {.memory = 1 << 20}));
+  constexpr std::size_t weights = (7U << 20) / 8 / sizeof(double);
+  check_trained(std::make_index_sequence<8>(), devices, 32, weights);
+  // One device does not hold two stages.
+  const DeviceSet<SimulatedDevice> first({devices[0]});
+  const Pipeline two{stage(large(weights), first), stage(large(weights), first)};
+  try {
+    two(Tensor<double, 1>(4));
+    FAIL("two stages fit");
+  } catch (const fanout::StageError& error) {
+    CHECK(error.stage() == 1);
+  }
+}
+
+TEST_CASE("stages that are trained go forward and back in turns") {
+  // On two devices, the last stage does all at once, so it takes one step, and the first one two.
+  for (const std::size_t m : std::vector<std::size_t>{1, 2, 8, 32}) {
+    CAPTURE(m);
+    const auto devices = simulated_devices(std::vector<SimulatedDeviceOptions>(2, {.rows_per_second = 1}));
+    check_trained(std::make_index_sequence<2>(), devices, m, 1);
+    CHECK(devices[0].time() == static_cast<std::int64_t>(m == 1 ? 3 : 2 * m) * 1'000'000'000);
+  }
 }
