@@ -25,18 +25,23 @@ inline constexpr bool wraps_tree<PartOf<X>> = true;
 template <class X>
 inline constexpr bool splits_itself<detail::PartOf<X>> = true;
 
+namespace detail {
+
 template <class X>
-struct scatter_traits<detail::PartOf<X>> {
-  using piece_type = detail::piece_t<const X&>;
-  static piece_type piece(const detail::PartOf<X>& part, const ScatterTarget& target, const LeafPath& path) {
+struct scatter_defaults<PartOf<X>> {
+  using piece_type = piece_t<const X&>;
+
+  static piece_type piece(const PartOf<X>& part, const ScatterTarget& target, const LeafPath& path) {
     ScatterTarget there = target;
     there.rows = {part.rows.first + target.rows.first, part.rows.first + target.rows.last};
     there.first_row = target.first_row - part.rows.first;
     return scatter_traits<X>::piece(part.whole, there, path);
   }
-  static void visit_rows(const detail::PartOf<X>& part, int, const LeafPath& path, auto& f) {
+  template <class F>
+  static void visit_rows(const PartOf<X>& part, int, const LeafPath& path, F& f) {
     f(part.rows.size(), path);
   }
 };
 
+}  // namespace detail
 }}  // namespace fanout::v0
