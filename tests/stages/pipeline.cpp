@@ -355,6 +355,17 @@ TEST_CASE("an exception in a stage names the stage, the micro-batch and the rows
              "the stage before returned another number of rows than it took: expected 5 rows, found 6"));
 }
 
+TEST_CASE("results of micro-batches that do not fit together") {
+  const auto odd = [](Context auto& ctx, Rows x) {
+    return Tensor<double, 2>({x.extent(0), ctx.rows().last == 40 ? std::size_t{2} : std::size_t{3}});
+  };
+  const Pipeline net{PipelineOptions{.micro_batches = 8}, stage(Noisy{}, host_devices(1)), stage(odd, host_devices(1))};
+  const std::string text = message_of<fanout::ShapeMismatch>([&] { net(batch(40)); });
+  CHECK(says(text, "trailing extents of [5, 3]"));
+  CHECK(says(text, "found [5, 2]"));
+  CHECK(says(text, "rows [35, 40)"));
+}
+
 TEST_CASE("models with ranks or collectives are no stages") {
   const Pipeline meets{stage(
                            [](Context auto& ctx, Rows x) {

@@ -16,15 +16,15 @@
 
 namespace fanout { inline namespace v0 { namespace detail {
 
-/// Steps that wait for each other, each run by the thread of its device as soon as the steps before it have ended. A
-/// thread that ends a step goes on with the next one of the same lane, if that need not wait. No step waits while it
-/// holds a thread, and the calling thread runs what no device has started. So flows end, also inside of each other and
-/// on the same devices.
+/// Steps that wait for each other. The thread of its device runs each as soon as the steps before it have ended. A
+/// thread that ends a step goes on with the next one of its device, if that need not wait. No step waits while it holds
+/// a thread. The calling thread runs what no device has started. So flows end, also inside of each other and on the
+/// same devices.
 class Flow {
  public:
   static constexpr std::size_t none = ~std::size_t{0};
 
-  /// `steps` is their number. Borrows the device of each lane.
+  /// `steps` is their number. Borrows their devices.
   explicit Flow(std::size_t steps) : steps_(steps), tasks_(steps) {}
   Flow(const Flow&) = delete;
   Flow& operator=(const Flow&) = delete;

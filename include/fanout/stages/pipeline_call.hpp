@@ -152,7 +152,7 @@ class PipelineCall<Stages, std::index_sequence<I...>, Args...> {
 
   std::tuple<typename Types<I>::Calls...> calls_;
   const std::size_t rows_;
-  const Plan batches_;  // of the rows into micro-batches; its devices mean nothing
+  const Plan batches_;  // the micro-batches
   const std::tuple<const Args&...> arguments_;
   const CallScope* const scope_ = current_call();
   std::tuple<InlineArray<Kept<typename Types<I>::Result>>...> values_;  // of each stage, until the next one had them

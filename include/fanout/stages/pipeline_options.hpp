@@ -6,6 +6,7 @@
 
 #include <fanout/plan/even_split.hpp>
 #include <fanout/plan/plan.hpp>
+#include <fanout/plan/shard.hpp>
 
 namespace fanout { inline namespace v0 {
 
@@ -21,10 +22,14 @@ struct PipelineOptions {
 
 namespace detail {
 
-/// The micro-batches of a batch. The devices of this plan mean nothing.
+/// The micro-batches of a batch. In this plan, the main device stands for all devices of a stage.
 inline Plan micro_batches(const PipelineOptions& options, std::size_t rows, std::size_t stages) {
   const std::size_t wanted = options.micro_batches != 0 ? options.micro_batches : 4 * stages;
-  return EvenSplit{}(rows, std::max<std::size_t>(1, std::min(rows, wanted)));
+  Plan batches;
+  for (const Shard& batch : EvenSplit{}(rows, std::max<std::size_t>(1, std::min(rows, wanted)))) {
+    batches.add({.rows = batch.rows, .device = 0});
+  }
+  return batches;
 }
 
 }  // namespace detail

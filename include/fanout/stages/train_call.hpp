@@ -315,7 +315,7 @@ class TrainCall<Stages, std::index_sequence<I...>, X, Targets, Loss> {
 
   std::tuple<StageCalls<typename std::tuple_element_t<I, Stages>::model_type>...> calls_;
   const std::size_t rows_;
-  const Plan batches_;  // of the rows into micro-batches; its devices mean nothing
+  const Plan batches_;  // the micro-batches
   const X& x_;
   const Targets& targets_;
   const Loss& loss_;
