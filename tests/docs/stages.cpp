@@ -13,8 +13,8 @@
 namespace {
 
 // [models]
-/// Two layers of a network. Each has weights that need not fit on the other's device.
-struct Layer {
+/// A layer of a network. Its weights need not fit on the device of another layer.
+struct Dense {
   fanout::Tensor<float, 2> weight;  // [out, in]
 
   auto forward(fanout::Context auto& ctx, fanout::View<const float, 2> x) const {
@@ -30,8 +30,8 @@ struct Layer {
 };
 // [/models]
 
-Layer layer(std::size_t out, std::size_t in) {
-  Layer made{fanout::Tensor<float, 2>({out, in})};
+Dense dense(std::size_t out, std::size_t in) {
+  Dense made{fanout::Tensor<float, 2>({out, in})};
   for (float& weight : made.weight) weight = 0.5F;
   return made;
 }
@@ -40,21 +40,21 @@ TEST_CASE("documentation: stages") {
   const fanout::Tensor<float, 2> x({64, 16});
   // [first]
   // On GPUs: fanout::cuda_devices({0, 1}) and fanout::cuda_devices({2, 3}).
-  fanout::Pipeline net{fanout::stage(layer(32, 16), fanout::host_devices(2)),
-                       fanout::stage(layer(8, 32), fanout::host_devices(1))};
+  fanout::Pipeline net{fanout::stage(dense(32, 16), fanout::host_devices(2)),
+                       fanout::stage(dense(8, 32), fanout::host_devices(1))};
   fanout::Tensor<float, 2> y = net(x);  // what the second layer returns for what the first one returns
   // [/first]
   CHECK(y.extents() == fanout::Extents<2>{64, 8});
 
   // [options]
   const fanout::Pipeline fine{fanout::PipelineOptions{.micro_batches = 16, .in_flight = 4},
-                              fanout::stage(layer(32, 16), fanout::host_devices(2)),
-                              fanout::stage(layer(8, 32), fanout::host_devices(1))};
+                              fanout::stage(dense(32, 16), fanout::host_devices(2)),
+                              fanout::stage(dense(8, 32), fanout::host_devices(1))};
   // [/options]
   CHECK(fine(x).extents() == y.extents());
 
   // [update]
-  net.stage<1>().update([](Layer& last) { last.weight(0, 0) = 2; });
+  net.stage<1>().update([](Dense& last) { last.weight(0, 0) = 2; });
   // [/update]
   CHECK(net(x).extents() == y.extents());
 }

@@ -89,6 +89,10 @@ class Pipeline {
     using detail::Untrainable;
     constexpr Untrainable why = detail::untrainable<All, 0, X, Targets, Loss>();
     static_assert(
+        why != Untrainable::takes_keys,
+        "fanout: a stage that takes values under keys cannot be trained; let each stage take the whole result "
+        "of the one before");
+    static_assert(
         why != Untrainable::saves_nothing,
         "fanout: the forward of a stage that is trained returns saved(y, state), for its backward(state, dy)");
     static_assert(why != Untrainable::goes_not_back,

@@ -131,7 +131,7 @@ class PipelineCall<Stages, std::index_sequence<I...>, Args...> {
       std::apply(call, arguments_);
     } else {
       Types<S>::Takes::give(
-          [&](auto maker) -> const auto& { return *std::get<maker>(values_)[k]; }, call);
+          [&](auto maker) -> const auto& { return made(std::get<maker>(values_)[k]); }, call);
     }
     ((S != 0 && last_taker<I>() == S ? std::get<I>(values_)[k].reset() : void()), ...);
   }
@@ -139,7 +139,8 @@ class PipelineCall<Stages, std::index_sequence<I...>, Args...> {
   Result join() {
     const auto& calls = std::get<last>(calls_);
     auto& values = std::get<last>(values_);
-    ShardResults<Result> results(values.size(), true, [&values](std::size_t k) -> const Result& { return *values[k]; });
+    ShardResults<Result> results(values.size(), true,
+                                 [&values](std::size_t k) -> const Result& { return made(values[k]); });
     const GatherTarget place{.plan = batches_,
                              .devices = calls.devices(),
                              .target = calls.target(),

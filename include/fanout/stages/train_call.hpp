@@ -25,6 +25,7 @@
 #include <fanout/stages/part_of.hpp>
 #include <fanout/stages/pipeline_options.hpp>
 #include <fanout/stages/procedures.hpp>
+#include <fanout/stages/stage.hpp>
 #include <fanout/stages/stage_calls.hpp>
 #include <fanout/stages/stage_error.hpp>
 #include <fanout/sync/atomic.hpp>
@@ -110,7 +111,12 @@ struct TrainBackward {
 };
 
 /// Why the stages of a pipeline cannot be trained.
-enum class Untrainable { no, saves_nothing, goes_not_back, is_not_reduced };
+enum class Untrainable { no, takes_keys, saves_nothing, goes_not_back, is_not_reduced };
+
+template <class Stage>
+inline constexpr bool takes_keys = false;
+template <class M, class Source, class... Keys>
+inline constexpr bool takes_keys<Stage<M, Source, Keys...>> = sizeof...(Keys) > 0;
 
 template <class Stages, std::size_t S, class X, class Targets, class Loss>
 constexpr Untrainable untrainable_back() noexcept {
@@ -137,7 +143,9 @@ constexpr Untrainable untrainable_back() noexcept {
 /// The first reason from the S-th stage on. The types of what comes after it are not known.
 template <class Stages, std::size_t S, class X, class Targets, class Loss>
 constexpr Untrainable untrainable() noexcept {
-  if constexpr (S + 1 == std::tuple_size_v<Stages>) {
+  if constexpr (takes_keys<std::tuple_element_t<S, Stages>>) {
+    return Untrainable::takes_keys;
+  } else if constexpr (S + 1 == std::tuple_size_v<Stages>) {
     return untrainable_back<Stages, S, X, Targets, Loss>();
   } else if constexpr (std::is_same_v<ForwardReturned<Stages, S, X>, SavesNothing>) {
     return Untrainable::saves_nothing;
@@ -215,7 +223,7 @@ class TrainCall<Stages, std::index_sequence<I...>, X, Targets, Loss> {
  private:
   template <std::size_t S>
   auto& end_of() noexcept {
-    return *std::get<S>(kept_)[batches_.size() - 1].back;
+    return made(std::get<S>(kept_)[batches_.size() - 1].back);
   }
 
   // The steps: forward of each stage, the last of which goes back, too, then back of each stage before the last.
@@ -272,7 +280,7 @@ class TrainCall<Stages, std::index_sequence<I...>, X, Targets, Loss> {
       take<S>(k, PartOf<X>{x_, batches_[k].rows});
     } else {
       auto& y = std::get<S - 1>(kept_)[k].y;
-      take<S>(k, *y);
+      take<S>(k, made(y));
       y.reset();
     }
   }
@@ -300,8 +308,8 @@ class TrainCall<Stages, std::index_sequence<I...>, X, Targets, Loss> {
       auto& kept = std::get<S>(kept_)[k];
       auto& after = std::get<S + 1>(kept_)[k].back;
       kept.back.emplace(std::get<S>(calls_).call(micro_batch(k, &reductions_[S]), memory_before<S>(),
-                                                 broadcast(procedure), *kept.state,
-                                                 std::get<Back<S + 1>::dx_at>(*after)));
+                                                 broadcast(procedure), made(kept.state),
+                                                 std::get<Back<S + 1>::dx_at>(made(after))));
       kept.state.reset();
       if (k + 1 != batches_.size()) after.reset();
     }
