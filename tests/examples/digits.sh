@@ -105,7 +105,7 @@ for ((i = 0; i < FANOUT_RESUMES; ++i)); do
 done
 resumes 12 update 0 1  # at the end of an epoch
 refuses "an invalid safetensors file at $data" --data "$data" --resume "$data"
-refuses "--mode: expected update or replicas, found \"both\"" --data "$data" --mode both
+refuses "--mode: expected update or replicas or stages, found \"both\"" --data "$data" --mode both
 
 echo "bad arguments"
 for flags in "--devices 0" "--devices 4097" "--devices two" "--devices -1" "--devices 1.5" "--hidden 0" "--batch 0" \
