@@ -98,7 +98,7 @@ struct WholeBatch {
   static typename Call::Ranked steps(State& state) noexcept {
     return typename Call::Ranked(state.settings, state.ranked_calls, Call::shards_may_meet());
   }
-  /// The rows that the call takes, of those of its arguments.
+  /// The rows that the call takes: all rows of its arguments.
   static const CountRows& count(const CountRows& arguments) noexcept { return arguments; }
   template <class State>
   [[gnu::always_inline]] static void enter(EnteredModel& entered, State& state, CallOrder order) {

@@ -33,8 +33,8 @@ class SimulatedState {
   backend::Worker& worker() noexcept { return worker_; }
   const DeviceId& id() const noexcept { return worker_.id(); }
 
-  /// The ends of the shards, and of the copies to the device and from it, that it was given. Copies each way go on
-  /// beside the other way, and beside shards.
+  /// The times at which its last shard, its last copy to the device and its last copy from the device end. The three do
+  /// not wait for each other.
   VirtualTime& busy() noexcept { return busy_; }
   VirtualTime& receives() noexcept { return receives_; }
   VirtualTime& sends() noexcept { return sends_; }

@@ -4,7 +4,6 @@
 #include <algorithm>
 #include <array>
 #include <cstddef>
-#include <exception>
 #include <optional>
 #include <tuple>
 #include <type_traits>
@@ -20,13 +19,13 @@
 #include <fanout/plan/plan.hpp>
 #include <fanout/scatter/batch_rows.hpp>
 #include <fanout/stages/batch_reductions.hpp>
+#include <fanout/stages/first_failure.hpp>
 #include <fanout/stages/flow.hpp>
 #include <fanout/stages/join_batches.hpp>
 #include <fanout/stages/micro_batch.hpp>
 #include <fanout/stages/pipeline_options.hpp>
 #include <fanout/stages/stage_error.hpp>
 #include <fanout/stages/stage_types.hpp>
-#include <fanout/sync/atomic.hpp>
 
 namespace fanout { inline namespace v0 { namespace detail {
 
@@ -72,9 +71,9 @@ class PipelineCall<Stages, std::index_sequence<I...>, Args...> {
   Result run() {
     (std::get<I>(calls_).enter(Types<I>::Call::order()), ...);
     flow_.run([this](std::size_t step) noexcept { run_step(step); });
-    if (failure_ != nullptr) {
-      const std::size_t k = failed_step_ % batches_.size();
-      throw StageError(failed_step_ / batches_.size(), k, batches_[k].rows, failure_);
+    if (failure_.exception() != nullptr) {
+      const std::size_t k = failure_.step() % batches_.size();
+      throw StageError(failure_.step() / batches_.size(), k, batches_[k].rows, failure_.exception());
     }
     if constexpr (!std::is_void_v<Result>) return join();
   }
@@ -83,16 +82,9 @@ class PipelineCall<Stages, std::index_sequence<I...>, Args...> {
   std::size_t step(std::size_t stage, std::size_t batch) const noexcept { return stage * batches_.size() + batch; }
 
   void run_step(std::size_t step) noexcept {
-    if (failed_.load(MemoryOrder::acquire)) return;
     static constexpr void (PipelineCall::*run_stages[])(std::size_t) = {&PipelineCall::run_stage<I>...};
     const EnteredScope entered(scope_);
-    try {
-      (this->*run_stages[step / batches_.size()])(step % batches_.size());
-    } catch (...) {
-      if (failed_.exchange(true, MemoryOrder::acq_rel)) return;
-      failed_step_ = step;
-      failure_ = std::current_exception();
-    }
+    failure_.run(step, [&] { (this->*run_stages[step / batches_.size()])(step % batches_.size()); });
   }
 
   /// The last stage that takes something of the result of stage S, which is kept until then.
@@ -160,9 +152,7 @@ class PipelineCall<Stages, std::index_sequence<I...>, Args...> {
   BatchReductions reductions_;
   OutputBuffers whole_;  // of the last stage
   Flow flow_;
-  Atomic<bool> failed_{false};
-  std::size_t failed_step_ = 0;  // the first one that threw
-  std::exception_ptr failure_;   // what it threw
+  FirstFailure failure_;
 };
 
 }}}  // namespace fanout::v0::detail

@@ -3,7 +3,6 @@
 
 #include <algorithm>
 #include <cstddef>
-#include <exception>
 #include <optional>
 #include <tuple>
 #include <type_traits>
@@ -20,6 +19,7 @@
 #include <fanout/scatter/batch_rows.hpp>
 #include <fanout/scatter/broadcast.hpp>
 #include <fanout/stages/batch_reductions.hpp>
+#include <fanout/stages/first_failure.hpp>
 #include <fanout/stages/flow.hpp>
 #include <fanout/stages/micro_batch.hpp>
 #include <fanout/stages/part_of.hpp>
@@ -28,7 +28,6 @@
 #include <fanout/stages/stage.hpp>
 #include <fanout/stages/stage_calls.hpp>
 #include <fanout/stages/stage_error.hpp>
-#include <fanout/sync/atomic.hpp>
 #include <fanout/tree/child_types.hpp>
 
 namespace fanout { inline namespace v0 { namespace detail {
@@ -211,9 +210,9 @@ class TrainCall<Stages, std::index_sequence<I...>, X, Targets, Loss> {
   auto run() {
     (std::get<I>(calls_).enter(CallOrder::any), ...);
     flow_.run([this](std::size_t step) noexcept { run_step(step); });
-    if (failure_ != nullptr) {
-      const std::size_t k = failed_step_ % batches_.size();
-      throw StageError(stage_of(failed_step_), k, batches_[k].rows, failure_);
+    if (failure_.exception() != nullptr) {
+      const std::size_t k = failure_.step() % batches_.size();
+      throw StageError(stage_of(failure_.step()), k, batches_[k].rows, failure_.exception());
     }
     // The last micro-batch has what all have come to.
     return std::pair{std::get<0>(std::move(end_of<last>())),
@@ -257,16 +256,9 @@ class TrainCall<Stages, std::index_sequence<I...>, X, Targets, Loss> {
   }
 
   void run_step(std::size_t step) noexcept {
-    if (failed_.load(MemoryOrder::acquire)) return;
     static constexpr void (TrainCall::*ways[])(std::size_t) = {&TrainCall::go_forward<I>..., &TrainCall::go_back<I>...};
     const EnteredScope entered(scope_);
-    try {
-      (this->*ways[step / batches_.size()])(step % batches_.size());
-    } catch (...) {
-      if (failed_.exchange(true, MemoryOrder::acq_rel)) return;
-      failed_step_ = step;
-      failure_ = std::current_exception();
-    }
+    failure_.run(step, [&] { (this->*ways[step / batches_.size()])(step % batches_.size()); });
   }
 
   MicroBatch micro_batch(std::size_t k, BatchReductions* reductions) const noexcept {
@@ -331,9 +323,7 @@ class TrainCall<Stages, std::index_sequence<I...>, X, Targets, Loss> {
   std::tuple<InlineArray<Kept<I>>...> kept_;
   BatchReductions reductions_[stages];
   Flow flow_;
-  Atomic<bool> failed_{false};
-  std::size_t failed_step_ = 0;  // the first one that threw
-  std::exception_ptr failure_;   // what it threw
+  FirstFailure failure_;
 };
 
 }}}  // namespace fanout::v0::detail
