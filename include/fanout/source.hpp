@@ -78,8 +78,11 @@
 #include <fanout/simulated/simulated_state.ipp>
 #include <fanout/simulated/simulated_states.ipp>
 #include <fanout/stages/batch_reductions.ipp>
+#include <fanout/stages/checked_schedule.ipp>
 #include <fanout/stages/flow.ipp>
 #include <fanout/stages/partition_layers.ipp>
+#include <fanout/stages/pipeline_plan.ipp>
+#include <fanout/stages/schedule.ipp>
 #include <fanout/stages/stage_error.ipp>
 #include <fanout/state/format_error.ipp>
 #include <fanout/state/json_reader.ipp>

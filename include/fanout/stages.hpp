@@ -8,7 +8,9 @@
 #include <fanout/stages/partition_layers.hpp>
 #include <fanout/stages/pipeline.hpp>
 #include <fanout/stages/pipeline_options.hpp>
+#include <fanout/stages/pipeline_plan.hpp>
 #include <fanout/stages/recompute.hpp>
 #include <fanout/stages/saved.hpp>
+#include <fanout/stages/schedule.hpp>
 #include <fanout/stages/stage.hpp>
 #include <fanout/stages/stage_error.hpp>

@@ -128,6 +128,43 @@ struct Scale {
 };
 // [/trained]
 
+// [split]
+/// Scale, whose gradient can wait.
+struct SplitScale {
+  Scale layer;
+
+  auto forward(fanout::Context auto& ctx, fanout::View<const double, 1> x) const { return layer.forward(ctx, x); }
+
+  /// Returns dx, and what backward_weights() needs.
+  auto backward_input(fanout::Context auto& ctx, const auto& x, fanout::View<const double, 1> dy) const {
+    auto dx = fanout::output<double>(ctx);
+    for (std::size_t row = 0; row < dy.size(); ++row) dx(row) = layer.scale * dy(row);
+    return std::pair{dx, std::pair{x, dy}};
+  }
+  auto backward_weights(const auto& kept) const {
+    const auto& [x, dy] = kept;
+    double gradient = 0;
+    for (std::size_t row = 0; row < dy.size(); ++row) gradient += x(row) * dy(row);
+    return fanout::pmean(gradient / static_cast<double>(dy.size()));
+  }
+};
+// [/split]
+
+// [own schedule]
+/// Each micro-batch goes forward through all stages and back again before the next one begins.
+fanout::Schedule one_by_one(const fanout::Schedule::Shape& shape) {
+  fanout::Schedule made;
+  for (std::size_t stage = 0; stage < shape.devices.size(); ++stage) {
+    auto& order = made.orders.emplace_back();  // the steps of this stage
+    for (std::size_t k = 0; k < shape.micro_batches; ++k) {
+      order.push_back({stage, k, fanout::Schedule::Pass::forward});
+      order.push_back({stage, k, fanout::Schedule::Pass::backward});
+    }
+  }
+  return made;
+}
+// [/own schedule]
+
 TEST_CASE("documentation: training in stages") {
   fanout::Tensor<double, 1> x(8);
   fanout::Tensor<double, 1> targets(8);
@@ -163,6 +200,26 @@ TEST_CASE("documentation: training in stages") {
   const fanout::Pipeline thrifty{fanout::stage(fanout::recompute(Scale{2}), fanout::host_devices(1)),
                                  fanout::stage(Scale{3}, fanout::host_devices(1))};
   CHECK(thrifty.train(x, targets, loss).first < 1e-6);
+
+  // [schedule]
+  const fanout::Pipeline busy{fanout::PipelineOptions{.micro_batches = 8, .schedule = fanout::ZeroBubble{}},
+                              fanout::stage(SplitScale{{2}}, fanout::host_devices(1)),
+                              fanout::stage(SplitScale{{1}}, fanout::host_devices(1))};
+  const std::vector<std::size_t> kept = busy.plan(100).kept;  // for a batch of 100 rows
+  // kept is {3, 3}: of how many micro-batches each stage keeps the state, at most
+  // [/schedule]
+  CHECK(kept == std::vector<std::size_t>{3, 3});
+  const auto with = [&](const auto& schedule) {
+    return fanout::Pipeline{fanout::PipelineOptions{.schedule = schedule},
+                            fanout::stage(Scale{2}, fanout::host_devices(1)),
+                            fanout::stage(Scale{1}, fanout::host_devices(1))}
+        .train(x, targets, loss);
+  };
+  const fanout::Pipeline split{fanout::PipelineOptions{.schedule = fanout::ZeroBubble{}},
+                               fanout::stage(SplitScale{{2}}, fanout::host_devices(1)),
+                               fanout::stage(SplitScale{{1}}, fanout::host_devices(1))};
+  CHECK(split.train(x, targets, loss) == with(fanout::OneForwardOneBackward{}));
+  CHECK(with(one_by_one) == with(fanout::GPipe{}));
 }
 
 TEST_CASE("documentation: layers for stages") {

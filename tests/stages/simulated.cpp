@@ -2,7 +2,6 @@
 #include <doctest/doctest.h>
 
 #include <cstddef>
-#include <cstdint>
 #include <utility>
 #include <vector>
 
@@ -132,15 +131,5 @@ TEST_CASE("a model 7 times as large as the memory of a device is trained on 8 de
     FAIL("two stages fit");
   } catch (const fanout::StageError& error) {
     CHECK(error.stage() == 1);
-  }
-}
-
-TEST_CASE("stages that are trained go forward and back in turns") {
-  // On two devices, the last stage does all at once, so it takes one step, and the first one two.
-  for (const std::size_t m : std::vector<std::size_t>{1, 2, 8, 32}) {
-    CAPTURE(m);
-    const auto devices = simulated_devices(std::vector<SimulatedDeviceOptions>(2, {.rows_per_second = 1}));
-    check_trained(std::make_index_sequence<2>(), devices, m, 1);
-    CHECK(devices[0].time() == static_cast<std::int64_t>(m == 1 ? 3 : 2 * m) * 1'000'000'000);
   }
 }

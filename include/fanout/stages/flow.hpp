@@ -24,13 +24,14 @@ class Flow {
  public:
   static constexpr std::size_t none = ~std::size_t{0};
 
-  /// `steps` is their number. Borrows their devices.
+  /// `steps` is their number at most. Borrows their devices.
   explicit Flow(std::size_t steps) : steps_(steps), tasks_(steps) {}
   Flow(const Flow&) = delete;
   Flow& operator=(const Flow&) = delete;
 
-  /// Lets this device run a step. To be called for each step.
+  /// Lets this device run a step. A step that no device runs is none.
   void add(std::size_t step, const DeviceEntry& device) noexcept {
+    ++added_;
     tasks_[step].worker = device.worker;
     tasks_[step].shard = step;
     steps_[step].device = &device;
@@ -57,6 +58,9 @@ class Flow {
     const DeviceEntry* device = nullptr;
     VirtualTime ready;  // the end of what it waits for, by clocks of the devices' own
     Atomic<bool> posted{false};
+
+    /// True if the device has virtual time.
+    bool has_clock() const noexcept { return device != nullptr && device->clock.is_own(); }
   };
 
   /// Runs a step, and those that this thread goes on with.
@@ -87,6 +91,7 @@ class Flow {
   const FromStep from_step_{this};
   const ShardRunner tasks_runner_{from_step_};
   const ShardRunner* body_ = nullptr;
+  std::size_t added_ = 0;  // how many steps there are
   const std::uint32_t epoch_ = fork_epoch();
   VirtualTime end_;                // of the steps so far
   Atomic<std::size_t> left_{0};    // steps that have not ended

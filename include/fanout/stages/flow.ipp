@@ -43,9 +43,9 @@ Clock::Time Flow::run_body(std::size_t step) noexcept {
 
 void Flow::run_all(const ShardRunner& runner) {
   body_ = &runner;
-  left_.store(steps_.size(), MemoryOrder::relaxed);
+  left_.store(added_, MemoryOrder::relaxed);
   for (const Step& step : steps_) {
-    if (step.device->clock.is_own()) steps_[0].ready.raise(step.device->clock.now());
+    if (step.has_clock()) steps_[0].ready.raise(step.device->clock.now());
   }
   from_step_(0);
   const auto ended = [this] { return left_.load(MemoryOrder::acquire) == 0 || epoch_ != fork_epoch(); };
@@ -68,7 +68,7 @@ void Flow::run_all(const ShardRunner& runner) {
     if (!task.wait({}, Park::rules, 0, epoch_)) refuse_after_fork();
   }
   for (const Step& step : steps_) {
-    if (step.device->clock.is_own()) step.device->clock.wait_until(end_.now());
+    if (step.has_clock()) step.device->clock.wait_until(end_.now());
   }
 }
 

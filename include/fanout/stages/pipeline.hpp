@@ -10,6 +10,7 @@
 #include <fanout/parallel/parallel_model.hpp>
 #include <fanout/stages/pipeline_call.hpp>
 #include <fanout/stages/pipeline_options.hpp>
+#include <fanout/stages/pipeline_plan.hpp>
 #include <fanout/stages/stage.hpp>
 #include <fanout/stages/train_call.hpp>
 
@@ -81,8 +82,15 @@ class Pipeline {
   /// pmean(). `loss(y, targets)` runs for each shard of the last stage. Each of x and targets is one tree of arrays,
   /// split by rows.
   ///
-  /// The stages go forward and back in turns (1F1B): stage s of p keeps the states of at most p - s micro-batches.
-  /// Gradients are combined in the order of the micro-batches. Throws as a call does.
+  /// The order of the steps is PipelineOptions::schedule. By default the stages go forward and back in turns (1F1B):
+  /// stage s of p keeps the states of at most p - s micro-batches. Gradients are combined in the order of the
+  /// micro-batches, so they have the same bits for each schedule.
+  ///
+  /// A stage may split `backward`: `backward_input(state, dy)` returns dx and what `backward_weights(kept)` needs to
+  /// return the gradients, as a pair. A schedule such as ZeroBubble runs the latter when the device has time.
+  ///
+  /// Throws as a call does. Throws InvalidArgument for a schedule that lacks a step or cannot end, or needs more
+  /// micro-batches in flight than PipelineOptions::in_flight.
   template <class X, class Targets, class Loss>
   auto train(const X& x, const Targets& targets, const Loss& loss) const {
     using All = std::tuple<Stages...>;
@@ -97,7 +105,8 @@ class Pipeline {
         "fanout: the forward of a stage that is trained returns saved(y, state), for its backward(state, dy)");
     static_assert(why != Untrainable::goes_not_back,
                   "fanout: a stage that is trained needs `backward(state, dy)`, with a context first if it wants one, "
-                  "which takes what its forward saves and what the next stage, or the loss, returns");
+                  "which takes what its forward saves and what the next stage, or the loss, returns; or both "
+                  "`backward_input(state, dy)` and `backward_weights(kept)`");
     static_assert(why != Untrainable::is_not_reduced,
                   "fanout: the loss and the gradients of a stage are combined over shards and micro-batches; return "
                   "each as psum(x), pmean(x) or another reduction");
@@ -105,6 +114,16 @@ class Pipeline {
       using Call = detail::TrainCall<All, std::index_sequence_for<Stages...>, X, Targets, Loss>;
       return Call(models_, options_, x, targets, loss).run();
     }
+  }
+
+  /// What a batch of so many rows would be cut into, and in which order train() would run the parts. Throws what a
+  /// schedule that cannot run throws: see train().
+  PipelinePlan plan(std::size_t rows) const {
+    return std::apply(
+        [&](const auto&... models) {
+          return detail::make_pipeline_plan(options_, rows, {{models.devices().ids()[0], true}...});
+        },
+        models_);
   }
 
   /// The model of the i-th stage.

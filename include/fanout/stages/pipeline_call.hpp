@@ -55,7 +55,7 @@ class PipelineCall<Stages, std::index_sequence<I...>, Args...> {
         values_((static_cast<void>(I), batches_.size())...),
         whole_(std::get<last>(calls_).target()),
         flow_(stages * batches_.size()) {
-    const std::size_t in_flight = options.in_flight != 0 ? options.in_flight : 2 * stages;
+    const std::size_t most = in_flight(options, stages);
     for (std::size_t k = 0; k < batches_.size(); ++k) (flow_.add(step(I, k), std::get<I>(calls_).main_device()), ...);
     for (std::size_t i = 0; i < stages; ++i) {
       for (std::size_t k = 0; k < batches_.size(); ++k) {
@@ -63,7 +63,7 @@ class PipelineCall<Stages, std::index_sequence<I...>, Args...> {
         if (i != last) flow_.comes_before(step(i, k), step(i + 1, k));
       }
     }
-    for (std::size_t k = in_flight; k < batches_.size(); ++k) flow_.comes_before(step(last, k - in_flight), step(0, k));
+    for (std::size_t k = most; k < batches_.size(); ++k) flow_.comes_before(step(last, k - most), step(0, k));
   }
   PipelineCall(const PipelineCall&) = delete;
   PipelineCall& operator=(const PipelineCall&) = delete;

@@ -4,9 +4,11 @@
 #include <algorithm>
 #include <cstddef>
 
+#include <fanout/base/any_function.hpp>
 #include <fanout/plan/even_split.hpp>
 #include <fanout/plan/plan.hpp>
 #include <fanout/plan/shard.hpp>
+#include <fanout/stages/schedule.hpp>
 
 namespace fanout { inline namespace v0 {
 
@@ -16,8 +18,11 @@ struct PipelineOptions {
   /// stage, and one if there is one stage: then each device is idle for at most a fifth of the time.
   std::size_t micro_batches = 0;
   /// How many micro-batches may have begun and not ended, at most: the memory that they take. By default twice the
-  /// number of stages. Training does without: it has as many at a stage as there are stages from it on.
+  /// number of stages. In training, as many as the schedule needs; fewer are refused.
   std::size_t in_flight = 0;
+  /// The order of the steps of training: GPipe, OneForwardOneBackward, Interleaved, ZeroBubble, or a function of your
+  /// own. By default OneForwardOneBackward.
+  detail::AnyFunction<Schedule(const Schedule::Shape&)> schedule = {};
 };
 
 namespace detail {
@@ -30,6 +35,11 @@ inline Plan micro_batches(const PipelineOptions& options, std::size_t rows, std:
     batches.add({.rows = batch.rows, .device = 0});
   }
   return batches;
+}
+
+/// How many micro-batches of a call may have begun and not ended.
+inline std::size_t in_flight(const PipelineOptions& options, std::size_t stages) noexcept {
+  return options.in_flight != 0 ? options.in_flight : 2 * stages;
 }
 
 }  // namespace detail

@@ -26,6 +26,9 @@ struct Recompute {
     const auto again = call_forward_and_save(model, ctx, x);
     return call_backward(model, ctx, again.state, dy);
   }
+  template <Context Ctx, class Kept>
+    requires HasBackwardWeights<const M, Ctx&, Kept> || HasBackwardWeights<const M, Kept>
+  auto backward_weights(Ctx& ctx, const Kept& kept) const { return BackwardWeights()(model, ctx, kept); }
 };
 
 }  // namespace detail

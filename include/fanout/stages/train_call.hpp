@@ -1,30 +1,33 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 
-#include <algorithm>
 #include <cstddef>
 #include <optional>
 #include <tuple>
 #include <type_traits>
 #include <utility>
+#include <vector>
 
 #include <fanout/base/inline_array.hpp>
 #include <fanout/call/call_scope.hpp>
 #include <fanout/gather/gather.hpp>
 #include <fanout/gather/ranked_values.hpp>
 #include <fanout/gather/reduced_member.hpp>
+#include <fanout/gather/sharded.hpp>
 #include <fanout/gather/with_rule.hpp>
 #include <fanout/memory/memory_operations.hpp>
 #include <fanout/plan/plan.hpp>
 #include <fanout/scatter/batch_rows.hpp>
 #include <fanout/scatter/broadcast.hpp>
 #include <fanout/stages/batch_reductions.hpp>
+#include <fanout/stages/checked_schedule.hpp>
 #include <fanout/stages/first_failure.hpp>
 #include <fanout/stages/flow.hpp>
 #include <fanout/stages/micro_batch.hpp>
 #include <fanout/stages/part_of.hpp>
 #include <fanout/stages/pipeline_options.hpp>
 #include <fanout/stages/procedures.hpp>
+#include <fanout/stages/schedule.hpp>
 #include <fanout/stages/stage.hpp>
 #include <fanout/stages/stage_calls.hpp>
 #include <fanout/stages/stage_error.hpp>
@@ -52,11 +55,10 @@ inline constexpr bool is_reduced_tree<WithRule<Rule, X>> = ReducesNumbers<Rule>;
 template <class Rule, class T>
 inline constexpr bool is_reduced_tree<ReducedMember<Rule, T>> = ReducesNumbers<Rule>;
 
-/// The S-th of Stages, a tuple, before the last one: it takes In, and gives Y to the next one.
+/// What the S-th of Stages, a tuple, takes on the way forward. Its result has the types Y and State.
 template <class Stages, std::size_t S, class X>
 struct TrainForward;
 
-/// What the S-th stage takes.
 template <class Stages, std::size_t S, class X>
 struct TrainIn {
   using type = typename TrainForward<Stages, S - 1, X>::Y;
@@ -67,18 +69,16 @@ struct TrainIn<Stages, 0, X> {
 };
 
 template <class Stages, std::size_t S, class X>
-using ForwardReturned =
-    ProcedureReturned<std::tuple_element_t<S, Stages>, ForwardAndSave, typename TrainIn<Stages, S, X>::type>;
-
-template <class Stages, std::size_t S, class X>
 struct TrainForward {
-  using Result = gathered_t<ForwardReturned<Stages, S, X>>;
+  using Procedure = ForwardAndSave<S + 1 == std::tuple_size_v<Stages>>;
+  using Returned = ProcedureReturned<std::tuple_element_t<S, Stages>, Procedure, typename TrainIn<Stages, S, X>::type>;
+  using Result = gathered_t<Returned>;
   using Y = typename Result::first_type;
   using State = typename Result::second_type;
 };
 
-/// The S-th stage on the way back. It returns {dx, gradients}, and the first stage {gradients}. The last stage does all
-/// at once. It returns {loss, dx, gradients}.
+/// The S-th stage on the way back. It returns {dx, gradients}, and the last stage {loss, dx, gradients}. The first one
+/// returns no dx. If the stage splits backward, what it keeps for the weights takes the place of the gradients.
 template <class Stages, std::size_t S, class X, class Targets, class Loss>
 struct TrainBackward;
 
@@ -93,9 +93,9 @@ struct BackReturned {
 template <class Stages, std::size_t S, class X, class Targets, class Loss>
   requires(S + 1 == std::tuple_size_v<Stages>)
 struct BackReturned<Stages, S, X, Targets, Loss> {
-  using Procedure = ForwardAndBackward<Loss, (S > 0)>;
-  using type = ProcedureReturned<std::tuple_element_t<S, Stages>, Procedure, typename TrainIn<Stages, S, X>::type,
-                                 PartOf<Targets>>;
+  using Procedure = LossAndBackward<Loss, (S > 0)>;
+  using type = ProcedureReturned<std::tuple_element_t<S, Stages>, Procedure, typename TrainForward<Stages, S, X>::State,
+                                 typename TrainForward<Stages, S, X>::Y, PartOf<Targets>>;
   static constexpr std::size_t dx_at = 1;
 };
 
@@ -104,9 +104,24 @@ struct TrainBackward {
   using Returned = BackReturned<Stages, S, X, Targets, Loss>;
   using Procedure = typename Returned::Procedure;
   using Result = gathered_t<typename Returned::type>;
-  static constexpr std::size_t dx_at = Returned::dx_at;  // of the first stage: the gradients, since nobody takes its dx
-  static constexpr std::size_t gradients_at = dx_at + (S > 0 ? 1 : 0);
-  using Dx = std::tuple_element_t<dx_at, Result>;
+  static constexpr std::size_t dx_at = Returned::dx_at;
+  static constexpr std::size_t end_at = dx_at + (S > 0 ? 1 : 0);
+  using Dx = std::tuple_element_t<dx_at, Result>;  // of the first stage: its end, since nobody takes its dx
+  using End = std::tuple_element_t<end_at, Result>;
+  static constexpr bool splits = is_sharded<End>;
+};
+
+/// The gradients of the S-th stage: the end of the way back, or what backward_weights() returns.
+template <class Back, class Stage>
+struct TrainGradients {
+  using Returned = std::tuple_element_t<Back::end_at, typename Back::Returned::type>;
+  using type = typename Back::End;
+};
+template <class Back, class Stage>
+  requires(Back::splits)
+struct TrainGradients<Back, Stage> {
+  using Returned = ProcedureReturned<Stage, BackwardWeights, typename Back::End>;
+  using type = gathered_t<Returned>;
 };
 
 /// Why the stages of a pipeline cannot be trained.
@@ -119,17 +134,17 @@ inline constexpr bool takes_keys<Stage<M, Source, Keys...>> = sizeof...(Keys) > 
 
 template <class Stages, std::size_t S, class X, class Targets, class Loss>
 constexpr Untrainable untrainable_back() noexcept {
-  using Back = BackReturned<Stages, S, X, Targets, Loss>;
-  using Returned = typename Back::type;
-  if constexpr (std::is_same_v<Returned, SavesNothing>) {
-    return Untrainable::saves_nothing;
-  } else if constexpr (std::is_same_v<Returned, GoesNotBack>) {
+  using Returned = typename BackReturned<Stages, S, X, Targets, Loss>::type;
+  if constexpr (std::is_same_v<Returned, GoesNotBack>) {
     return Untrainable::goes_not_back;
   } else {
+    using Back = TrainBackward<Stages, S, X, Targets, Loss>;
+    using Gradients = typename TrainGradients<Back, std::tuple_element_t<S, Stages>>::Returned;
     constexpr bool is_last = S + 1 == std::tuple_size_v<Stages>;
-    constexpr std::size_t gradients_at = Back::dx_at + (S > 0 ? 1 : 0);
-    if constexpr (!is_reduced_tree<std::tuple_element_t<gradients_at, Returned>> ||
-                  (is_last && !is_reduced_tree<std::tuple_element_t<0, Returned>>)) {
+    if constexpr (std::is_same_v<Gradients, GoesNotBack>) {
+      return Untrainable::goes_not_back;
+    } else if constexpr (!is_reduced_tree<Gradients> ||
+                         (is_last && !is_reduced_tree<std::tuple_element_t<0, Returned>>)) {
       return Untrainable::is_not_reduced;
     } else if constexpr (S > 0) {
       return untrainable_back<Stages, S - 1, X, Targets, Loss>();
@@ -144,18 +159,16 @@ template <class Stages, std::size_t S, class X, class Targets, class Loss>
 constexpr Untrainable untrainable() noexcept {
   if constexpr (takes_keys<std::tuple_element_t<S, Stages>>) {
     return Untrainable::takes_keys;
+  } else if constexpr (std::is_same_v<typename TrainForward<Stages, S, X>::Returned, SavesNothing>) {
+    return Untrainable::saves_nothing;
   } else if constexpr (S + 1 == std::tuple_size_v<Stages>) {
     return untrainable_back<Stages, S, X, Targets, Loss>();
-  } else if constexpr (std::is_same_v<ForwardReturned<Stages, S, X>, SavesNothing>) {
-    return Untrainable::saves_nothing;
   } else {
     return untrainable<Stages, S + 1, X, Targets, Loss>();
   }
 }
 
-/// One step of training: each micro-batch goes through the stages forward, then back. Each stage goes back as soon as
-/// it can, and then forward and back in turns (1F1B). So it keeps the states of as many micro-batches as there are
-/// stages from it on.
+/// One step of training: each micro-batch goes through the stages forward, then back, in the order of a schedule.
 template <class Stages, class Positions, class X, class Targets, class Loss>
 class TrainCall;
 
@@ -163,19 +176,22 @@ template <class Stages, std::size_t... I, class X, class Targets, class Loss>
 class TrainCall<Stages, std::index_sequence<I...>, X, Targets, Loss> {
   static constexpr std::size_t stages = sizeof...(I);
   static constexpr std::size_t last = stages - 1;
+  using Pass = Schedule::Pass;
+  template <std::size_t S>
+  using Forward = TrainForward<Stages, S, X>;
   template <std::size_t S>
   using Back = TrainBackward<Stages, S, X, Targets, Loss>;
+  template <std::size_t S>
+  using Gradients = typename TrainGradients<Back<S>, std::tuple_element_t<S, Stages>>::type;
+  using LossOfBatch = std::tuple_element_t<0, typename Back<last>::Result>;
 
   /// The values of one micro-batch at a stage.
-  template <std::size_t S, bool is_last = S == last>
-  struct Kept {
-    std::optional<typename TrainForward<Stages, S, X>::Y> y;          // until the next stage has taken it
-    std::optional<typename TrainForward<Stages, S, X>::State> state;  // until the stage has gone back
-    std::optional<typename Back<S>::Result> back;                     // until the stage before has gone back
-  };
   template <std::size_t S>
-  struct Kept<S, true> {
-    std::optional<typename Back<S>::Result> back;
+  struct Kept {
+    std::optional<typename Forward<S>::Y> y;  // until the next stage has taken it; of the last one: as its state
+    std::optional<typename Forward<S>::State> state;   // until the stage has gone back
+    std::optional<typename Back<S>::Dx> dx;            // until the stage before has gone back
+    std::optional<typename Back<S>::End> for_weights;  // until the gradients are known, if the stage splits backward
   };
 
  public:
@@ -185,22 +201,28 @@ class TrainCall<Stages, std::index_sequence<I...>, X, Targets, Loss> {
       : calls_(std::get<I>(models)...),
         rows_(count_rows(0, x, targets).rows.value_or(0)),
         batches_(micro_batches(options, rows_, stages)),
+        schedule_(options, {CheckedSchedule::Stage{std::get<I>(calls_).devices()[0], Back<I>::splits}...},
+                  batches_.size()),
         x_(x),
         targets_(targets),
         loss_(loss),
         kept_((static_cast<void>(I), batches_.size())...),
-        flow_((2 * stages - 1) * batches_.size()) {
-    const std::size_t m = batches_.size();
-    for (std::size_t k = 0; k < m; ++k) {
-      (flow_.add(forward(I, k), std::get<I>(calls_).main_device()), ...);
-      ((I == last ? void() : flow_.add(back(I, k), std::get<I>(calls_).main_device())), ...);
-    }
-    for (std::size_t s = 0; s < stages; ++s) {
-      for (std::size_t k = 0; k < m; ++k) {
-        if (s != last) flow_.comes_before(forward(s, k), forward(s + 1, k));
-        if (s != 0) flow_.comes_before(back(s, k), back(s - 1, k));
+        flow_(3 * stages * batches_.size()) {
+    const DeviceEntry* const devices[] = {&std::get<I>(calls_).main_device()...};
+    for (const std::vector<Schedule::Step>& order : schedule_.orders()) {
+      std::size_t previous = Flow::none;
+      for (const Schedule::Step& step : order) {
+        const std::size_t now = step_of(step.stage, step.micro_batch, step.pass);
+        flow_.add(now, *devices[step.stage]);
+        if (previous != Flow::none) flow_.goes_on(previous, now);
+        previous = now;
       }
-      put_in_order(s);
+    }
+    for (std::size_t s = 0; s < last; ++s) {
+      for (std::size_t k = 0; k < batches_.size(); ++k) {
+        flow_.comes_before(step_of(s, k, Pass::forward), step_of(s + 1, k, Pass::forward));
+        flow_.comes_before(step_of(s + 1, k, Pass::backward), step_of(s, k, Pass::backward));
+      }
     }
   }
   TrainCall(const TrainCall&) = delete;
@@ -212,51 +234,21 @@ class TrainCall<Stages, std::index_sequence<I...>, X, Targets, Loss> {
     flow_.run([this](std::size_t step) noexcept { run_step(step); });
     if (failure_.exception() != nullptr) {
       const std::size_t k = failure_.step() % batches_.size();
-      throw StageError(stage_of(failure_.step()), k, batches_[k].rows, failure_.exception());
+      const std::size_t stage = failure_.step() / batches_.size() % stages;
+      throw StageError(stage, k, batches_[k].rows, failure_.exception());
     }
     // The last micro-batch has what all have come to.
-    return std::pair{std::get<0>(std::move(end_of<last>())),
-                     std::tuple{std::get<Back<I>::gradients_at>(std::move(end_of<I>()))...}};
+    return std::pair{std::move(made(loss_of_batch_)), std::tuple{std::move(made(std::get<I>(gradients_)))...}};
   }
 
  private:
-  template <std::size_t S>
-  auto& end_of() noexcept {
-    return made(std::get<S>(kept_)[batches_.size() - 1].back);
-  }
-
-  // The steps: forward of each stage, the last of which goes back, too, then back of each stage before the last.
-  std::size_t forward(std::size_t stage, std::size_t batch) const noexcept { return stage * batches_.size() + batch; }
-  std::size_t back(std::size_t stage, std::size_t batch) const noexcept {
-    return stage == last ? forward(last, batch) : (stages + stage) * batches_.size() + batch;
-  }
-  std::size_t stage_of(std::size_t step) const noexcept {
-    const std::size_t row = step / batches_.size();
-    return row < stages ? row : row - stages;
-  }
-
-  /// The order of the steps of a stage: 1F1B.
-  void put_in_order(std::size_t s) noexcept {
-    const std::size_t m = batches_.size();
-    std::size_t previous = Flow::none;
-    const auto next_is = [&](std::size_t step) {
-      if (previous != Flow::none) flow_.goes_on(previous, step);
-      previous = step;
-    };
-    if (s == last) {
-      for (std::size_t k = 0; k < m; ++k) next_is(forward(s, k));
-      return;
-    }
-    const std::size_t ahead = std::min(last - s, m);
-    for (std::size_t k = 0; k < ahead; ++k) next_is(forward(s, k));
-    for (std::size_t k = 0; k < m; ++k) {
-      if (k + ahead < m) next_is(forward(s, k + ahead));
-      next_is(back(s, k));
-    }
+  std::size_t step_of(std::size_t stage, std::size_t batch, Pass pass) const noexcept {
+    return (static_cast<std::size_t>(pass) * stages + stage) * batches_.size() + batch;
   }
 
   void run_step(std::size_t step) noexcept {
-    static constexpr void (TrainCall::*ways[])(std::size_t) = {&TrainCall::go_forward<I>..., &TrainCall::go_back<I>...};
+    static constexpr void (TrainCall::*ways[])(std::size_t) = {&TrainCall::go_forward<I>..., &TrainCall::go_back<I>...,
+                                                               &TrainCall::find_gradients<I>...};
     const EnteredScope entered(scope_);
     failure_.run(step, [&] { (this->*ways[step / batches_.size()])(step % batches_.size()); });
   }
@@ -269,41 +261,68 @@ class TrainCall<Stages, std::index_sequence<I...>, X, Targets, Loss> {
   template <std::size_t S>
   void go_forward(std::size_t k) {
     if constexpr (S == 0) {
-      take<S>(k, PartOf<X>{x_, batches_[k].rows});
+      keep_result<S>(k, PartOf<X>{x_, batches_[k].rows});
     } else {
       auto& y = std::get<S - 1>(kept_)[k].y;
-      take<S>(k, made(y));
+      keep_result<S>(k, made(y));
       y.reset();
     }
   }
-
   template <std::size_t S, class In>
-  void take(std::size_t k, const In& in) {
-    const auto& calls = std::get<S>(calls_);
+  void keep_result(std::size_t k, const In& in) {
+    const typename Forward<S>::Procedure procedure;
+    auto [y, state] = std::get<S>(calls_).call(micro_batch(k, nullptr), memory_after<S>(), broadcast(procedure), in);
     auto& kept = std::get<S>(kept_)[k];
-    if constexpr (S == last) {
-      const typename Back<S>::Procedure procedure(loss_);
-      kept.back.emplace(calls.call(micro_batch(k, &reductions_[S]), memory_before<S>(), broadcast(procedure), in,
-                                   PartOf<Targets>{targets_, batches_[k].rows}));
-    } else {
-      const ForwardAndSave procedure;
-      auto [y, state] = calls.call(micro_batch(k, nullptr), std::get<S + 1>(calls_).memory(), broadcast(procedure), in);
-      kept.y.emplace(std::move(y));
-      kept.state.emplace(std::move(state));
-    }
+    kept.y.emplace(std::move(y));
+    kept.state.emplace(std::move(state));
   }
 
   template <std::size_t S>
   void go_back(std::size_t k) {
-    if constexpr (S != last) {
+    auto& kept = std::get<S>(kept_)[k];
+    if constexpr (S == last) {
+      const typename Back<S>::Procedure procedure(loss_);
+      auto result = call_back<S>(k, procedure, made(kept.y), PartOf<Targets>{targets_, batches_[k].rows});
+      loss_of_batch_.emplace(std::move(std::get<0>(result)));
+      kept.y.reset();
+      keep_end<S>(k, result);
+    } else {
       const typename Back<S>::Procedure procedure;
-      auto& kept = std::get<S>(kept_)[k];
-      auto& after = std::get<S + 1>(kept_)[k].back;
-      kept.back.emplace(std::get<S>(calls_).call(micro_batch(k, &reductions_[S]), memory_before<S>(),
-                                                 broadcast(procedure), made(kept.state),
-                                                 std::get<Back<S + 1>::dx_at>(made(after))));
-      kept.state.reset();
-      if (k + 1 != batches_.size()) after.reset();
+      auto& dy = std::get<S + 1>(kept_)[k].dx;
+      auto result = call_back<S>(k, procedure, made(dy));
+      dy.reset();
+      keep_end<S>(k, result);
+    }
+    kept.state.reset();
+    if (Back<S>::splits && !schedule_.has_weights(S)) find_gradients<S>(k);
+  }
+  template <std::size_t S, class Procedure, class... Args>
+  auto call_back(std::size_t k, const Procedure& procedure, const Args&... args) {
+    return std::get<S>(calls_).call(micro_batch(k, &reductions_[S]), memory_before<S>(), broadcast(procedure),
+                                    made(std::get<S>(kept_)[k].state), args...);
+  }
+  template <std::size_t S, class Result>
+  void keep_end(std::size_t k, Result& result) {
+    auto& kept = std::get<S>(kept_)[k];
+    auto& end = std::get<Back<S>::end_at>(result);
+    if constexpr (S > 0) kept.dx.emplace(std::move(std::get<Back<S>::dx_at>(result)));
+    if constexpr (Back<S>::splits) {
+      kept.for_weights.emplace(std::move(end));
+    } else {
+      std::get<S>(gradients_).emplace(std::move(end));
+    }
+  }
+
+  template <std::size_t S>
+  void find_gradients(std::size_t k) {
+    if constexpr (Back<S>::splits) {
+      const auto& calls = std::get<S>(calls_);
+      auto& for_weights = std::get<S>(kept_)[k].for_weights;
+      const BackwardWeights procedure;
+      std::get<S>(gradients_)
+          .emplace(calls.call(micro_batch(k, &reductions_of_weights_[S]), calls.memory(), broadcast(procedure),
+                              made(for_weights)));
+      for_weights.reset();
     }
   }
 
@@ -312,16 +331,26 @@ class TrainCall<Stages, std::index_sequence<I...>, X, Targets, Loss> {
   const backend::Memory& memory_before() const noexcept {
     return std::get < S == 0 ? 0 : S - 1 > (calls_).memory();
   }
+  /// The memory of the stage that gets y.
+  template <std::size_t S>
+  const backend::Memory& memory_after() const noexcept {
+    return std::get < S == last ? S : S + 1 > (calls_).memory();
+  }
 
   std::tuple<StageCalls<typename std::tuple_element_t<I, Stages>::model_type>...> calls_;
   const std::size_t rows_;
   const Plan batches_;  // the micro-batches
+  const CheckedSchedule schedule_;
   const X& x_;
   const Targets& targets_;
   const Loss& loss_;
   const CallScope* const scope_ = current_call();
   std::tuple<InlineArray<Kept<I>>...> kept_;
+  // What the micro-batches so far have come to:
+  std::optional<LossOfBatch> loss_of_batch_;
+  std::tuple<std::optional<Gradients<I>>...> gradients_;
   BatchReductions reductions_[stages];
+  BatchReductions reductions_of_weights_[stages];
   Flow flow_;
   FirstFailure failure_;
 };
