@@ -28,7 +28,7 @@ namespace fanout { inline namespace v0 {
 /// row in the whole batch. Reductions of the last stage are combined over the micro-batches in order.
 ///
 /// A stage returns arrays with as many rows as it takes, or tuples, dicts, maps and optionals of these. The next stage
-/// takes all of it as one argument, or values of earlier stages by their keys: see Stage::takes(). The first stage
+/// takes all of it as one argument, or values of earlier stages by their keys: see stage(). The first stage
 /// takes what a ParallelModel takes, but no sharded arguments. Each stage is a ParallelModel: stage<0>().
 ///
 /// Calls are const and thread-safe. The Pipeline owns the models. It must not be moved while calls run.

@@ -11,8 +11,9 @@
 
 namespace fanout { inline namespace v0 {
 
-/// A model and the devices that it runs on, as a stage of a Pipeline. Made by stage(). Keys are what it takes of the
-/// results before it; without keys, it takes the whole result of the stage before.
+namespace detail {
+
+/// A model and the devices that it runs on. Keys are what it takes of the results before it.
 template <class M, class Source = AllVisible<HostDevice>, class... Keys>
 struct Stage {
   using model_type = ParallelModel<M, Source>;
@@ -21,18 +22,21 @@ struct Stage {
   Source devices = {};
   Options options = {};
 
-  /// Takes the values under these keys, as one argument each: `stage(m, devices).takes("x"_k, "skip"_k)`. Stages before
-  /// it return dicts with them. If several do, the last one counts. A value may skip stages.
+  /// See fanout::stage().
   template <char... Letters, class... Others>
   Stage<M, Source, Key<Letters...>, Others...> takes(Key<Letters...>, Others...) && {
     return {std::move(model), std::move(devices), std::move(options)};
   }
 };
 
+}  // namespace detail
+
 /// A stage of a Pipeline: `stage(Encoder{...}, cuda_devices({0, 1}))`. It takes what a ParallelModel takes. Takes over
-/// the model.
+/// the model. The stage has a function `takes`, for values of earlier stages under keys, as one argument each:
+/// `stage(m, devices).takes("x"_k, "skip"_k)`. Stages before it return dicts with them. If several do, the last one
+/// counts. Without keys, it takes the whole result of the stage before.
 template <class M, class Source = AllVisible<HostDevice>>
-Stage<M, Source> stage(M model, Source devices = {}, Options options = {}) {
+detail::Stage<M, Source> stage(M model, Source devices = {}, Options options = {}) {
   return {std::move(model), std::move(devices), std::move(options)};
 }
 
