@@ -80,6 +80,7 @@
 #include <fanout/stages/batch_reductions.ipp>
 #include <fanout/stages/checked_schedule.ipp>
 #include <fanout/stages/flow.ipp>
+#include <fanout/stages/flow_in_lists.ipp>
 #include <fanout/stages/partition_layers.ipp>
 #include <fanout/stages/pipeline_plan.ipp>
 #include <fanout/stages/schedule.ipp>

@@ -46,6 +46,16 @@ TEST_CASE("documentation: stages") {
   // [/first]
   CHECK(y.extents() == fanout::Extents<2>{64, 8});
 
+  fanout::Tensor<float, 2> more({3, 16});
+  // [async]
+  auto first = net.async(x);
+  auto second = net.async(std::move(more));
+  fanout::Tensor<float, 2> y_first = first.get();
+  fanout::Tensor<float, 2> y_second = second.get();
+  // [/async]
+  CHECK(y_first.extent(0) == x.extent(0));
+  CHECK(y_second.extent(0) == 3);
+
   // [options]
   const fanout::Pipeline fine{fanout::PipelineOptions{.micro_batches = 16, .in_flight = 4},
                               fanout::stage(dense(32, 16), fanout::host_devices(2)),

@@ -23,7 +23,8 @@ namespace fanout { inline namespace v0 { namespace detail {
 
 class AsyncCalls;
 
-/// An asynchronous call. Its shards are in the queues of their devices. It must live until wait() has returned.
+/// An asynchronous call. Its shards are in the queues of their devices, or it has tasks of its own kind. It must live
+/// until wait() has returned.
 class AsyncCall {
  public:
   explicit AsyncCall(std::size_t shards) : tasks_(shards), tickets_(tasks_.size()), running_(tasks_.size()) {}
@@ -50,8 +51,15 @@ class AsyncCall {
   /// See AsyncCalls::take_back_for().
   FANOUT_INLINE ShardTask* take_back() noexcept;
 
+  /// For a call that has tasks of its own kind: true while some have not ended.
+  void set_running(bool running) noexcept { running_.store(running ? 1 : 0, MemoryOrder::release); }
+
  protected:
   virtual ~AsyncCall() = default;
+  /// Takes back a task that no device has started. Called with the list locked. Returns null if there is none.
+  FANOUT_INLINE virtual ShardTask* take_back_task() noexcept;
+  /// Waits until all tasks have ended. Called when none could be taken back. Returns false if one may be by now.
+  FANOUT_INLINE virtual bool wait_for_tasks() noexcept;
   /// Call this before the call is posted.
   void deadline_is(Clock::Time deadline) noexcept { deadline_ = deadline; }
   /// Call this instead of posting the call: its shards never run.
@@ -126,6 +134,13 @@ class AsyncCalls {
   FANOUT_INLINE void post(AsyncCall& call, const Plan& plan, const DeviceTable& devices, SharedMutex& mutex,
                           bool in_order) noexcept;
 
+  /// Lists a call that has tasks of its own kind. It holds a shared lock on `mutex` until end_call(), and calls
+  /// remind() when it has posted a task.
+  FANOUT_INLINE void begin_call(AsyncCall& call, SharedMutex& mutex) noexcept;
+  FANOUT_INLINE void remind(AsyncCall& call) noexcept;
+  /// Called by the thread that has run the last task of a call.
+  FANOUT_INLINE void end_call(AsyncCall& call) noexcept;
+
   /// Runs the shards of the call that no device has started on this thread. If the call is ordered, runs those of
   /// earlier ordered calls first. Then waits until the call has ended. Returns false if the process was forked after
   /// the call was made.
@@ -155,8 +170,6 @@ class AsyncCalls {
 
   FANOUT_INLINE ShardTask* take_back_any(bool in_order) noexcept;
 
-  FANOUT_INLINE static ShardTask* take_back_from(AsyncCall& call) noexcept;
-
   FANOUT_INLINE void list(AsyncCall& call) noexcept;
   FANOUT_INLINE void unlist(AsyncCall& call) noexcept;
 
@@ -167,6 +180,7 @@ class AsyncCalls {
   Atomic<std::size_t> holders_{1};
   Atomic<std::size_t> ordered_{0};  // number of ordered calls in the list
   Atomic<std::uint32_t> ended_{0};  // counts ended calls, to park on
+  Atomic<bool> is_ending_{false};   // a thread waits in end()
   ForkSafeMutex mutex_;             // guards the members below
   std::uint32_t epoch_ = fork_epoch();
   AsyncCall* first_ = nullptr;

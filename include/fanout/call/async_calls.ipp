@@ -25,6 +25,30 @@ void AsyncCalls::post(AsyncCall& call, const Plan& plan, const DeviceTable& devi
   mutex.remind();
 }
 
+void AsyncCalls::begin_call(AsyncCall& call, SharedMutex& mutex) noexcept {
+  call.mutex_ = &mutex;
+  call.set_running(true);
+  const ForkSafeLock listing(mutex_);
+  revive();
+  list(call);
+}
+
+void AsyncCalls::remind(AsyncCall& call) noexcept {
+  call.mutex_->remind();
+  if (!is_ending_.load(MemoryOrder::seq_cst)) return;
+  ended_.fetch_add(1, MemoryOrder::seq_cst);
+  unpark_all(ended_);
+}
+
+void AsyncCalls::end_call(AsyncCall& call) noexcept {
+  call.set_running(false);
+  call.mutex_->unlock_shared();
+  const ForkSafeLock listing(mutex_);
+  unlist(call);
+  ended_.fetch_add(1, MemoryOrder::relaxed);
+  unpark_all(ended_);
+}
+
 bool AsyncCalls::wait(AsyncCall& call) noexcept {
   while (!call.waited_for_) {
     if (call.forked()) return false;  // a shard that this thread has just run may have forked
@@ -32,7 +56,7 @@ bool AsyncCalls::wait(AsyncCall& call) noexcept {
       task->run();
       if (call.deadline_ != Clock::never && Clock::now() >= call.deadline_) call.tell_late();
     } else {
-      call.waited_for_ = call.tasks_.wait(call.runner_, call.deadline_);
+      call.waited_for_ = call.wait_for_tasks();
       // Shards may have ended late before this thread checked the clock.
       if (call.waited_for_ && call.deadline_ != Clock::never && Clock::now() >= call.deadline_) call.tell_late();
     }
@@ -43,12 +67,12 @@ bool AsyncCalls::wait(AsyncCall& call) noexcept {
 ShardTask* AsyncCalls::take_back_for(AsyncCall& call) noexcept {
   const ForkSafeLock listing(mutex_);
   if (!call.listed_) return nullptr;
-  if (!call.in_order_) return take_back_from(call);
+  if (!call.in_order_) return call.take_back_task();
   for (AsyncCall* before = first_; before != &call; before = before->next_) {
     if (!before->in_order_) continue;
-    if (ShardTask* task = take_back_from(*before)) return task;
+    if (ShardTask* task = before->take_back_task()) return task;
   }
-  return take_back_from(call);
+  return call.take_back_task();
 }
 
 void AsyncCalls::help() noexcept {
@@ -67,14 +91,14 @@ void AsyncCalls::wait_for_ordered() {
 }
 
 void AsyncCalls::end() noexcept {
+  is_ending_.store(true, MemoryOrder::seq_cst);
   for (;;) {
+    const std::uint32_t seen = ended_.load(MemoryOrder::seq_cst);
     help();
-    std::uint32_t seen = 0;
     {
       const ForkSafeLock listing(mutex_);
       revive();
       if (first_ == nullptr) break;
-      seen = ended_.load(MemoryOrder::relaxed);
     }
     park(ended_, seen);
   }
@@ -87,12 +111,7 @@ void AsyncCalls::run(AsyncCall& call, std::size_t i) noexcept {
   call.run_shard(i);
   if (call.forked()) return;  // forked by the shard: the child holds no ticket and no lock
   if (call.in_order_) turns.pass(call.tickets_[i]);
-  if (call.running_.fetch_sub(1, MemoryOrder::acq_rel) != 1) return;
-  call.mutex_->unlock_shared();
-  const ForkSafeLock listing(mutex_);
-  unlist(call);
-  ended_.fetch_add(1, MemoryOrder::relaxed);
-  unpark_all(ended_);
+  if (call.running_.fetch_sub(1, MemoryOrder::acq_rel) == 1) end_call(call);
 }
 
 ShardTask* AsyncCalls::take_back_any(bool in_order) noexcept {
@@ -100,15 +119,7 @@ ShardTask* AsyncCalls::take_back_any(bool in_order) noexcept {
   revive();
   for (AsyncCall* call = first_; call != nullptr; call = call->next_) {
     if (in_order && !call->in_order_) continue;
-    if (ShardTask* task = take_back_from(*call)) return task;
-  }
-  return nullptr;
-}
-
-ShardTask* AsyncCalls::take_back_from(AsyncCall& call) noexcept {
-  while (call.next_task_ < call.tasks_.size()) {
-    ShardTask& task = call.tasks_[call.next_task_++];
-    if (task.take_back()) return &task;
+    if (ShardTask* task = call->take_back_task()) return task;
   }
   return nullptr;
 }
@@ -140,6 +151,16 @@ void AsyncCall::keep_in(AsyncCalls& calls) noexcept {
   calls.retain();
   calls_ = &calls;
 }
+
+ShardTask* AsyncCall::take_back_task() noexcept {
+  while (next_task_ < tasks_.size()) {
+    ShardTask& task = tasks_[next_task_++];
+    if (task.take_back()) return &task;
+  }
+  return nullptr;
+}
+
+bool AsyncCall::wait_for_tasks() noexcept { return tasks_.wait(runner_, deadline_); }
 
 ShardTask* AsyncCall::take_back() noexcept { return calls_->take_back_for(*this); }
 

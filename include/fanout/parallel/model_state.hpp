@@ -64,9 +64,7 @@ class EnteredModel {
   [[gnu::always_inline]] EnteredModel(SharedMutex& mutex, const void* original) { enter(mutex, original); }
   EnteredModel(const EnteredModel&) = delete;
   EnteredModel& operator=(const EnteredModel&) = delete;
-  [[gnu::always_inline]] ~EnteredModel() {
-    if (mutex_ != nullptr) mutex_->unlock_shared();
-  }
+  [[gnu::always_inline]] ~EnteredModel() { leave(); }
 
   /// Locks a model for a call. Must be called once, on an object that was made without a model. Throws Error from
   /// inside the model's own update().
@@ -79,6 +77,10 @@ class EnteredModel {
   /// The number of calls that were made before this one. It wraps around.
   std::uint32_t number() const noexcept { return number_; }
 
+  /// Ends the call. Does nothing if it has ended.
+  [[gnu::always_inline]] void leave() noexcept {
+    if (SharedMutex* const mutex = std::exchange(mutex_, nullptr)) mutex->unlock_shared();
+  }
   /// Leaves the shared lock to an asynchronous call, which unlocks it when its shards have ended.
   void leave_to_others() noexcept { mutex_ = nullptr; }
 

@@ -3,23 +3,41 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <vector>
 
 #include <fanout/base/inline_array.hpp>
 #include <fanout/base/separate_compilation.hpp>
+#include <fanout/device/device_clock.hpp>
 #include <fanout/device/device_table.hpp>
 #include <fanout/dispatch/shard_runner.hpp>
 #include <fanout/dispatch/shard_tasks.hpp>
 #include <fanout/sync/atomic.hpp>
 #include <fanout/sync/clock.hpp>
 #include <fanout/sync/fork_epoch.hpp>
+#include <fanout/sync/fork_safe_mutex.hpp>
 #include <fanout/sync/virtual_time.hpp>
 
 namespace fanout { inline namespace v0 { namespace detail {
 
+/// Told of a flow that no thread waits for.
+class FlowWatcher {
+ public:
+  FlowWatcher() noexcept = default;
+  FlowWatcher(const FlowWatcher&) = delete;
+  FlowWatcher& operator=(const FlowWatcher&) = delete;
+  /// A device got a step. A thread may take it back.
+  virtual void step_was_posted() noexcept = 0;
+  /// All steps have ended. The models of the stages may go from now on.
+  virtual void flow_has_ended() noexcept = 0;
+
+ protected:
+  ~FlowWatcher() = default;
+};
+
 /// Steps that wait for each other. The thread of its device runs each as soon as the steps before it have ended. A
 /// thread that ends a step goes on with the next one of its device, if that need not wait. No step waits while it holds
-/// a thread. The calling thread runs what no device has started. So flows end, also inside of each other and on the
-/// same devices.
+/// a thread. A thread that waits for the flow runs what no device has started. So flows end, also inside of each other
+/// and on the same devices.
 class Flow {
  public:
   static constexpr std::size_t none = ~std::size_t{0};
@@ -51,6 +69,18 @@ class Flow {
     run_all(runner);
   }
 
+  /// Tells the watcher of a flow that start() starts. Call this before other threads know the flow.
+  void watched_by(FlowWatcher& watcher) noexcept { watcher_ = &watcher; }
+  /// Posts the first step, and returns. A thread must call wait(). The runner and the watcher must live until then.
+  FANOUT_INLINE void start(const ShardRunner& runner);
+  /// Takes back a posted step that no device has started, for a thread that runs it. Returns null if there is none. Any
+  /// thread may call this until flow_has_ended() returns.
+  FANOUT_INLINE ShardTask* take_back() noexcept;
+  /// Runs the steps that no device has started until all have ended. Returns false if the process was forked.
+  FANOUT_INLINE bool wait() noexcept;
+  /// True if the process was forked after the flow was made.
+  bool forked() const noexcept { return epoch_ != fork_epoch(); }
+
  private:
   struct Step {
     Atomic<std::uint32_t> waits{0};  // for so many steps
@@ -58,9 +88,6 @@ class Flow {
     const DeviceEntry* device = nullptr;
     VirtualTime ready;  // the end of what it waits for, by clocks of the devices' own
     Atomic<bool> posted{false};
-
-    /// True if the device has virtual time.
-    bool has_clock() const noexcept { return device != nullptr && device->clock.is_own(); }
   };
 
   /// Runs a step, and those that this thread goes on with.
@@ -80,10 +107,10 @@ class Flow {
   FANOUT_INLINE Clock::Time run_body(std::size_t step) noexcept;
 
   FANOUT_INLINE void run_all(const ShardRunner& runner);
+  FANOUT_INLINE void begin(const ShardRunner& runner);
+  FANOUT_INLINE void end() noexcept;
   FANOUT_INLINE void post(std::size_t step) noexcept;
-  /// A posted step that no device has started; null if there is none.
-  FANOUT_INLINE ShardTask* take_back() noexcept;
-  /// Wakes the thread that made the flow, if it sleeps.
+  /// Wakes the thread that waits for the flow.
   FANOUT_INLINE void tell() noexcept;
 
   InlineArray<Step> steps_;
@@ -93,9 +120,13 @@ class Flow {
   const ShardRunner* body_ = nullptr;
   std::size_t added_ = 0;  // how many steps there are
   const std::uint32_t epoch_ = fork_epoch();
-  VirtualTime end_;                // of the steps so far
-  Atomic<std::size_t> left_{0};    // steps that have not ended
-  Atomic<std::uint32_t> told_{0};  // what the thread that made the flow sleeps on
+  VirtualTime end_;  // of the steps so far
+  FlowWatcher* watcher_ = nullptr;
+  ForkSafeMutex taking_;             // of a flow with a watcher
+  std::vector<DeviceClock> clocks_;  // copies of the devices' own: the devices may go before the flow
+  Atomic<std::size_t> left_{0};      // steps that have not ended
+  Atomic<bool> has_ended_{false};
+  Atomic<std::uint32_t> told_{0};  // what the thread that waits for the flow sleeps on
   Atomic<bool> sleeps_{false};     // it sleeps, or is about to
 };
 

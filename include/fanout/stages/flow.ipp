@@ -15,7 +15,7 @@ namespace fanout { inline namespace v0 { namespace detail {
 void Flow::FromStep::operator()(std::size_t step) const noexcept {
   for (;;) {
     const Clock::Time end = flow->run_body(step);
-    if (flow->epoch_ != fork_epoch()) return;  // forked by the step: the child has no other steps
+    if (flow->forked()) return;  // forked by the step: the child has no other steps
     flow->end_.raise(end);
     const std::size_t(&then)[3] = flow->steps_[step].then;
     for (const std::size_t later : then) {
@@ -26,7 +26,7 @@ void Flow::FromStep::operator()(std::size_t step) const noexcept {
     }
     const bool goes_on = then[0] != none && flow->arrive(then[0]);
     step = then[0];
-    if (flow->left_.fetch_sub(1, MemoryOrder::acq_rel) == 1) flow->tell();
+    if (flow->left_.fetch_sub(1, MemoryOrder::acq_rel) == 1) flow->end();
     if (!goes_on) return;
   }
 }
@@ -41,14 +41,29 @@ Clock::Time Flow::run_body(std::size_t step) noexcept {
   return clock.run_from(ready, [&]() noexcept { body_->run(body_->body, step); });
 }
 
-void Flow::run_all(const ShardRunner& runner) {
+void Flow::begin(const ShardRunner& runner) {
   body_ = &runner;
   left_.store(added_, MemoryOrder::relaxed);
   for (const Step& step : steps_) {
-    if (step.has_clock()) steps_[0].ready.raise(step.device->clock.now());
+    if (step.device == nullptr || !step.device->clock.is_own()) continue;
+    steps_[0].ready.raise(step.device->clock.now());
+    clocks_.push_back(step.device->clock);
   }
+}
+
+void Flow::run_all(const ShardRunner& runner) {
+  begin(runner);
   from_step_(0);
-  const auto ended = [this] { return left_.load(MemoryOrder::acquire) == 0 || epoch_ != fork_epoch(); };
+  if (!wait()) refuse_after_fork();
+}
+
+void Flow::start(const ShardRunner& runner) {
+  begin(runner);
+  post(0);
+}
+
+bool Flow::wait() noexcept {
+  const auto ended = [this] { return has_ended_.load(MemoryOrder::acquire) || forked(); };
   while (!ended()) {
     if (ShardTask* task = take_back()) {
       task->run();
@@ -65,11 +80,16 @@ void Flow::run_all(const ShardRunner& runner) {
     sleeps_.store(false, MemoryOrder::relaxed);
   }
   for (ShardTask& task : tasks_) {
-    if (!task.wait({}, Park::rules, 0, epoch_)) refuse_after_fork();
+    if (!task.wait({}, Park::rules, 0, epoch_)) return false;
   }
-  for (const Step& step : steps_) {
-    if (step.has_clock()) step.device->clock.wait_until(end_.now());
-  }
+  for (const DeviceClock& clock : clocks_) clock.wait_until(end_.now());
+  return true;
+}
+
+void Flow::end() noexcept {
+  if (watcher_ != nullptr) watcher_->flow_has_ended();
+  has_ended_.store(true, MemoryOrder::release);
+  tell();
 }
 
 void Flow::post(std::size_t step) noexcept {
@@ -77,13 +97,18 @@ void Flow::post(std::size_t step) noexcept {
   tasks_[step].post(tasks_runner_, rules == nullptr ? Park::rules : *rules);
   steps_[step].posted.store(true, MemoryOrder::seq_cst);
   if (sleeps_.load(MemoryOrder::seq_cst)) tell();
+  if (watcher_ != nullptr) watcher_->step_was_posted();
 }
 
 ShardTask* Flow::take_back() noexcept {
-  for (std::size_t i = 0; i < steps_.size(); ++i) {
-    if (steps_[i].posted.load(MemoryOrder::seq_cst) && tasks_[i].take_back()) return &tasks_[i];
+  const bool others_may = watcher_ != nullptr;
+  if (others_may) taking_.lock();
+  ShardTask* taken = nullptr;
+  for (std::size_t i = 0; i < steps_.size() && taken == nullptr; ++i) {
+    if (steps_[i].posted.load(MemoryOrder::seq_cst) && tasks_[i].take_back()) taken = &tasks_[i];
   }
-  return nullptr;
+  if (others_may) taking_.unlock();
+  return taken;
 }
 
 void Flow::tell() noexcept {

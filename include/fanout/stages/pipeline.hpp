@@ -7,7 +7,11 @@
 #include <type_traits>
 #include <utility>
 
+#include <fanout/call/call_scope.hpp>
+#include <fanout/call/pending.hpp>
 #include <fanout/parallel/parallel_model.hpp>
+#include <fanout/scatter/scatter_traits.hpp>
+#include <fanout/stages/async_pipeline.hpp>
 #include <fanout/stages/pipeline_call.hpp>
 #include <fanout/stages/pipeline_options.hpp>
 #include <fanout/stages/pipeline_plan.hpp>
@@ -51,21 +55,26 @@ class Pipeline {
   /// the arguments disagree, or if the results of the micro-batches do not fit together.
   template <class... Args>
   auto operator()(Args&&... args) const {
-    static_assert(
-        !detail::has_sharded<Args...>,
-        "fanout: a pipeline cuts its arguments into micro-batches, so none can be sharded; gather() it first");
-    constexpr detail::Misfit misfit = detail::first_misfit<std::tuple<Stages...>, 0, std::remove_cvref_t<Args>...>();
-    static_assert(misfit != detail::Misfit::key_is_not_made,
-                  "fanout: a stage takes a key that no stage before it makes; return a dict with this key from one");
-    static_assert(
-        misfit != detail::Misfit::gives_no_rows,
-        "fanout: a stage gives the next one something else than rows; return arrays with a row for each row "
-        "that the stage takes, or tuples, dicts, maps and optionals of these; numbers, strings and reductions "
-        "such as psum(x) are for the last stage");
-    static_assert(
-        misfit != detail::Misfit::combines_fields,
-        "fanout: fields that are combined after each call, such as Mean<T>, are not for the model of a stage");
-    if constexpr (misfit == detail::Misfit::none) return call(args...);
+    if constexpr (fits<Args...>()) return call(args...);
+  }
+
+  /// Starts a call, and returns a Pending, without waiting:
+  ///
+  ///     auto pending = net.async(std::move(batch));
+  ///     ...                             // the devices' threads work
+  ///     auto result = pending.get();    // runs what no device has started, and waits
+  ///
+  /// Several batches flow through the stages, one behind the other. Takes over rvalue arguments. Borrows lvalues and
+  /// the memory of views and spans: these must stay alive and unchanged until the call has ended, or until its Pending
+  /// is destroyed. Starts no thread. The call has its number, and so its random numbers, from now on. An update() of a
+  /// stage, and the destructor of the pipeline, run and wait for all pending calls. Results may be taken after that.
+  ///
+  /// If the `forward` of a stage is not const, the call is made before async() returns, so that its replicas see the
+  /// batches in order. get() throws what the call throws. async() itself throws what moving the arguments throws, and
+  /// std::bad_alloc.
+  template <class... Args>
+  auto async(Args&&... args) const {
+    if constexpr (fits<Args...>()) return start(std::forward<Args>(args)...);
   }
 
   /// One step of training: returns the loss, and a tuple with the gradients of each stage.
@@ -111,8 +120,8 @@ class Pipeline {
                   "fanout: the loss and the gradients of a stage are combined over shards and micro-batches; return "
                   "each as psum(x), pmean(x) or another reduction");
     if constexpr (why == Untrainable::no) {
-      using Call = detail::TrainCall<All, std::index_sequence_for<Stages...>, X, Targets, Loss>;
-      return Call(models_, options_, x, targets, loss).run();
+      using Training = detail::TrainCall<All, std::index_sequence_for<Stages...>, X, Targets, Loss>;
+      return Training(models_, options_, x, targets, loss).run();
     }
   }
 
@@ -138,14 +147,47 @@ class Pipeline {
 
  private:
   using Models = std::tuple<typename Stages::model_type...>;
+  template <class... Args>
+  using Call = detail::PipelineCall<std::tuple<Stages...>, std::index_sequence_for<Stages...>, Args...>;
+
+  /// True if the stages fit together. Refuses them if not.
+  template <class... Args>
+  static constexpr bool fits() {
+    static_assert(
+        !detail::has_sharded<Args...>,
+        "fanout: a pipeline cuts its arguments into micro-batches, so none can be sharded; gather() it first");
+    constexpr detail::Misfit misfit = detail::first_misfit<std::tuple<Stages...>, 0, std::remove_cvref_t<Args>...>();
+    static_assert(misfit != detail::Misfit::key_is_not_made,
+                  "fanout: a stage takes a key that no stage before it makes; return a dict with this key from one");
+    static_assert(
+        misfit != detail::Misfit::gives_no_rows,
+        "fanout: a stage gives the next one something else than rows; return arrays with a row for each row "
+        "that the stage takes, or tuples, dicts, maps and optionals of these; numbers, strings and reductions "
+        "such as psum(x) are for the last stage");
+    static_assert(
+        misfit != detail::Misfit::combines_fields,
+        "fanout: fields that are combined after each call, such as Mean<T>, are not for the model of a stage");
+    return misfit == detail::Misfit::none;
+  }
 
   template <class... Args>
   auto call(const Args&... args) const {
-    using Call = detail::PipelineCall<std::tuple<Stages...>, std::index_sequence_for<Stages...>, Args...>;
     if constexpr (sizeof...(Stages) == 1) {
       if (options_.micro_batches <= 1) return std::get<0>(models_)(args...);
     }
-    return Call(models_, options_, args...).run();
+    return Call<Args...>(models_, options_, detail::current_call(), args...).run();
+  }
+
+  template <class... Args>
+  auto start(Args&&... args) const {
+    if constexpr (sizeof...(Stages) == 1) {
+      if (options_.micro_batches <= 1) return std::get<0>(models_).async(std::forward<Args>(args)...);
+    }
+    using Async = detail::AsyncPipeline<Call<std::remove_cvref_t<Args>...>, detail::kept_t<Args>...>;
+    auto* const call = detail::make_pooled<Async>(&models_, std::forward<Args>(args)...);
+    Pending<typename Call<std::remove_cvref_t<Args>...>::result_type> pending(call);
+    call->begin(models_, options_);
+    return pending;
   }
 
   PipelineOptions options_;

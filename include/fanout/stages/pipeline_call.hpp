@@ -9,8 +9,11 @@
 #include <type_traits>
 #include <utility>
 
+#include <fanout/base/device_id.hpp>
 #include <fanout/base/inline_array.hpp>
 #include <fanout/call/call_scope.hpp>
+#include <fanout/call/settled_inputs.hpp>
+#include <fanout/device/device_table.hpp>
 #include <fanout/gather/gather.hpp>
 #include <fanout/gather/ranked_values.hpp>
 #include <fanout/gather/shard_results.hpp>
@@ -35,8 +38,7 @@ class PipelineCall;
 
 template <class Stages, std::size_t... I, class... Args>
 class PipelineCall<Stages, std::index_sequence<I...>, Args...> {
-  static constexpr std::size_t stages = sizeof...(I);
-  static constexpr std::size_t last = stages - 1;
+  static constexpr std::size_t last = sizeof...(I) - 1;
   template <std::size_t S>
   using Types = StageTypes<Stages, S, Args...>;
   using Returned = typename Types<last>::Returned;
@@ -45,15 +47,25 @@ class PipelineCall<Stages, std::index_sequence<I...>, Args...> {
   using Kept = std::optional<std::conditional_t<std::is_void_v<T>, bool, T>>;
 
  public:
-  /// Plans the call. `models` is the tuple of the stages' models. Borrows all.
+  static constexpr std::size_t stages = sizeof...(I);
+  /// True if replicas must take the micro-batches of calls in the order of the calls.
+  static constexpr bool needs_order = ((Types<I>::Call::order() != CallOrder::any) || ...);
+  using result_type = Result;
+
+  /// Plans the call, which is made in `scope`. `models` is the tuple of the stages' models. Borrows all. The models are
+  /// used until the flow has ended.
   template <class Models>
-  PipelineCall(const Models& models, const PipelineOptions& options, const Args&... args)
+  PipelineCall(const Models& models, const PipelineOptions& options, const CallScope* scope, const Args&... args)
       : calls_(std::get<I>(models)...),
+        main_device_(std::get<last>(calls_).devices()[0]),
+        target_(std::get<last>(calls_).target()),
+        axis_(std::get<last>(calls_).axis()),
         rows_(count_rows(std::get<0>(calls_).axis(), args...).rows.value_or(0)),
         batches_(micro_batches(options, rows_, stages)),
         arguments_(args...),
+        scope_(scope),
         values_((static_cast<void>(I), batches_.size())...),
-        whole_(std::get<last>(calls_).target()),
+        whole_(target_),
         flow_(stages * batches_.size()) {
     const std::size_t most = in_flight(options, stages);
     for (std::size_t k = 0; k < batches_.size(); ++k) (flow_.add(step(I, k), std::get<I>(calls_).main_device()), ...);
@@ -69,23 +81,44 @@ class PipelineCall<Stages, std::index_sequence<I...>, Args...> {
   PipelineCall& operator=(const PipelineCall&) = delete;
 
   Result run() {
-    (std::get<I>(calls_).enter(Types<I>::Call::order()), ...);
-    flow_.run([this](std::size_t step) noexcept { run_step(step); });
-    if (failure_.exception() != nullptr) {
-      const std::size_t k = failure_.step() % batches_.size();
-      throw StageError(failure_.step() / batches_.size(), k, batches_[k].rows, failure_.exception());
-    }
-    if constexpr (!std::is_void_v<Result>) return join();
+    begin();
+    run_flow();
+    return end(std::get<last>(calls_).team());
   }
 
- private:
-  std::size_t step(std::size_t stage, std::size_t batch) const noexcept { return stage * batches_.size() + batch; }
+  // The parts of run(). Other threads may run the flow.
 
+  /// Enters the models. Waits for devices that compute the arguments for this thread.
+  void begin() {
+    settle_inputs(arguments_);
+    (std::get<I>(calls_).enter(Types<I>::Call::order()), ...);
+  }
+  void run_flow() {
+    flow_.run([this](std::size_t step) noexcept { run_step(step); });
+    (std::get<I>(calls_).leave(), ...);
+  }
+  Flow& flow() noexcept { return flow_; }
+  /// Calls `f` for the calls of each stage.
+  template <class F>
+  void for_each_stage(const F& f) {
+    (f(std::get<I>(calls_)), ...);
+  }
   void run_step(std::size_t step) noexcept {
     static constexpr void (PipelineCall::*run_stages[])(std::size_t) = {&PipelineCall::run_stage<I>...};
     const EnteredScope entered(scope_);
     failure_.run(step, [&] { (this->*run_stages[step / batches_.size()])(step % batches_.size()); });
   }
+  /// The result, when the flow has ended. Does not use the models. `team`: devices whose threads help, or null.
+  Result end(const DeviceTable* team) {
+    if (failure_.exception() != nullptr) {
+      const std::size_t k = failure_.step() % batches_.size();
+      throw StageError(failure_.step() / batches_.size(), k, batches_[k].rows, failure_.exception());
+    }
+    if constexpr (!std::is_void_v<Result>) return join(team);
+  }
+
+ private:
+  std::size_t step(std::size_t stage, std::size_t batch) const noexcept { return stage * batches_.size() + batch; }
 
   /// The last stage that takes something of the result of stage S, which is kept until then.
   template <std::size_t S>
@@ -128,26 +161,25 @@ class PipelineCall<Stages, std::index_sequence<I...>, Args...> {
     ((S != 0 && last_taker<I>() == S ? std::get<I>(values_)[k].reset() : void()), ...);
   }
 
-  Result join() {
-    const auto& calls = std::get<last>(calls_);
+  Result join(const DeviceTable* team) {
     auto& values = std::get<last>(values_);
     ShardResults<Result> results(values.size(), true,
                                  [&values](std::size_t k) -> const Result& { return made(values[k]); });
-    const GatherTarget place{.plan = batches_,
-                             .devices = calls.devices(),
-                             .target = calls.target(),
-                             .axis = calls.axis(),
-                             .team = calls.team()};
+    const GatherTarget place{
+        .plan = batches_, .devices = &main_device_, .target = target_, .axis = axis_, .team = team};
     Result result = join_batches<Returned>(results, place, output_root);
     backend::wait_for(place.target);
     return result;
   }
 
   std::tuple<typename Types<I>::Calls...> calls_;
+  const DeviceId main_device_;  // of the last stage
+  const backend::Memory target_;
+  const int axis_;
   const std::size_t rows_;
   const Plan batches_;  // the micro-batches
   const std::tuple<const Args&...> arguments_;
-  const CallScope* const scope_ = current_call();
+  const CallScope* const scope_;
   std::tuple<InlineArray<Kept<typename Types<I>::Result>>...> values_;  // of each stage, until the next one had them
   BatchReductions reductions_;
   OutputBuffers whole_;  // of the last stage

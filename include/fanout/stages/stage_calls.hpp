@@ -7,6 +7,7 @@
 #include <utility>
 
 #include <fanout/base/device_id.hpp>
+#include <fanout/call/async_calls.hpp>
 #include <fanout/call/call_frame.hpp>
 #include <fanout/device/device_table.hpp>
 #include <fanout/gather/gather.hpp>
@@ -39,8 +40,17 @@ class StageCalls<ParallelModel<M, Source>> {
 
   explicit StageCalls(const Model& model) : model_(model) {}
 
-  /// Call this on the thread that destroys this. Throws as a call does that begins.
+  /// Throws as a call does that begins.
   void enter(CallOrder order) { WholeBatch::enter(entered_, *model_.state_, order); }
+  /// Lets update() go on, when all calls have ended.
+  void leave() noexcept { entered_.leave(); }
+  /// Call these for an asynchronous call. The first one may throw std::bad_alloc. The second one lists the call among
+  /// those of the model, and leaves the lock of the model to it.
+  void make_room_for(AsyncCall& call) { call.keep_in(model_.state_->pending.calls()); }
+  void leave_to(AsyncCall& call) noexcept {
+    entered_.leave_to_others();
+    call.calls()->begin_call(call, model_.state_->mutex);
+  }
 
   /// Calls the model. Results are gathered in this memory.
   template <class... Args>

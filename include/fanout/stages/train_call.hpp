@@ -10,6 +10,7 @@
 
 #include <fanout/base/inline_array.hpp>
 #include <fanout/call/call_scope.hpp>
+#include <fanout/call/settled_inputs.hpp>
 #include <fanout/gather/gather.hpp>
 #include <fanout/gather/ranked_values.hpp>
 #include <fanout/gather/reduced_member.hpp>
@@ -230,6 +231,7 @@ class TrainCall<Stages, std::index_sequence<I...>, X, Targets, Loss> {
 
   /// The loss, and the gradients of each stage.
   auto run() {
+    settle_inputs(std::tie(x_, targets_));
     (std::get<I>(calls_).enter(CallOrder::any), ...);
     flow_.run([this](std::size_t step) noexcept { run_step(step); });
     if (failure_.exception() != nullptr) {

@@ -1,0 +1,17 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#pragma once
+
+#include <fanout/stages/flow_in_lists.hpp>
+
+namespace fanout { inline namespace v0 { namespace detail {
+
+void FlowInLists::step_was_posted() noexcept {
+  for (Entry& entry : entries_) entry.calls()->remind(entry);
+}
+
+void FlowInLists::flow_has_ended() noexcept {
+  for (Entry& entry : entries_) entry.calls()->end_call(entry);
+  call_.set_running(false);
+}
+
+}}}  // namespace fanout::v0::detail
