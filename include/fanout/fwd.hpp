@@ -87,6 +87,8 @@ template <class T>
 class PerReplica;
 template <class T>
 class Shared;
+template <class T, std::size_t Axis = 0>
+class Slice;
 template <class... Args>
 struct ShardInputs;
 template <class R>

@@ -4,6 +4,7 @@
 // All of fanout, and models in stages on different devices.
 #include <fanout/base/requirements.hpp>
 #include <fanout/fanout.hpp>
+#include <fanout/model/slice.hpp>
 #include <fanout/stages/measure_layers.hpp>
 #include <fanout/stages/partition_layers.hpp>
 #include <fanout/stages/pipeline.hpp>

@@ -35,18 +35,18 @@ struct fanout::leaf_traits<Grid> {
     return piece_on(0, grid, begin, end, LeafPath("grid"));
   }
   static std::size_t rows_on(int axis, const Grid& grid, const LeafPath& path) {
-    return grid.size[checked_axis(axis, 2, path)];
+    return grid.size[backend::checked_axis(axis, 2, path)];
   }
   static Grid piece_on(int axis, const Grid& grid, std::size_t begin, std::size_t end, const LeafPath& path) {
     Grid part = grid;
-    const std::size_t at = checked_axis(axis, 2, path);
+    const std::size_t at = backend::checked_axis(axis, 2, path);
     part.corner[at] += begin;
     part.size[at] = end - begin;
     return part;
   }
   static Grid concatenate(auto& pieces, const GatherTarget& place, const LeafPath& path) {
     if (pieces.size() == 1) return pieces.take_only();
-    const std::size_t axis = checked_axis(place.axis, 2, path);
+    const std::size_t axis = backend::checked_axis(place.axis, 2, path);
     Grid whole = pieces[0];
     for (std::size_t i = 1; i < pieces.size(); ++i) {
       if (pieces[i].corner[axis] != whole.corner[axis] + whole.size[axis]) {

@@ -8,8 +8,8 @@
 
 #include "support/message_of.hpp"
 
-using fanout::checked_axis;
 using fanout::LeafPath;
+using fanout::backend::checked_axis;
 
 TEST_CASE("an axis is counted from the first one, or backwards from the last one") {
   const LeafPath path("input");

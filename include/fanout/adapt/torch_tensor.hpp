@@ -94,7 +94,7 @@ inline bool check_same_torch(const ShardResults<at::Tensor>& pieces, const Gathe
 
 /// The axis, counted from 0. Throws ShapeMismatch if x does not have it.
 inline std::int64_t torch_axis(int axis, const at::Tensor& x, const LeafPath& path) {
-  return static_cast<std::int64_t>(checked_axis(axis, static_cast<std::size_t>(x.dim()), path));
+  return static_cast<std::int64_t>(backend::checked_axis(axis, static_cast<std::size_t>(x.dim()), path));
 }
 
 /// Concatenates tensors on the axis of `place`. All other axes must agree.

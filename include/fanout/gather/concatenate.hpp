@@ -112,7 +112,7 @@ struct ConcatenateArrays {
 
   static type gather(ShardResults<X>& pieces, const GatherTarget& place, const LeafPath& path) {
     if (place.axis != 0) {
-      const std::size_t axis = checked_axis(place.axis, R, path);
+      const std::size_t axis = backend::checked_axis(place.axis, R, path);
       if (axis != 0 && pieces.size() != 1) return concatenate_on<T, R>(axis, pieces, place, path);
     }
     const Extents<R> extents = extents_of_all(pieces, place, path);
@@ -140,7 +140,7 @@ struct gather_defaults<rules::Concatenate, Output<T, R>> : ConcatenateArrays<Out
 
 /// Throws ShapeMismatch if values with one axis are to be concatenated on another.
 inline void check_by_rows(const GatherTarget& place, const LeafPath& path) {
-  if (place.axis != 0) checked_axis(place.axis, 1, path);
+  if (place.axis != 0) backend::checked_axis(place.axis, 1, path);
 }
 
 /// Packs strided views: by rows into the result itself, if they are in its memory.

@@ -17,6 +17,7 @@
 #include <fanout/gather/reduced_member.hpp>
 #include <fanout/model/model_fields.hpp>
 #include <fanout/model/shared.hpp>
+#include <fanout/model/slice_place.hpp>
 #include <fanout/sync/clock.hpp>
 #include <fanout/tree/children.hpp>
 #include <fanout/tree/leaf_path.hpp>
@@ -39,6 +40,8 @@ void visit_model_values(X& value, const LeafPath& path, const F& f) {
   if constexpr (stays_with_process<X>) {
   } else if constexpr (requires { []<class Rule, class T>(ReducedMember<Rule, T>&) {}(value); }) {
     visit_model_values(value.value, path, f);
+  } else if constexpr (is_slice<X>) {
+    visit_model_values(value.whole(), path, f);
   } else if constexpr (OneArray<X>) {
     if constexpr (!std::is_const_v<element_of_t<X>>) visit_elements_of(value, path, f);
   } else if constexpr (Rebuildable<X>) {

@@ -41,6 +41,8 @@ struct CheckedOptions {
   /// The plan of a call: that of its sharded arguments, otherwise that of its rows. A call without rows has one shard
   /// for the main device, or one for each device if `on_all`.
   FANOUT_INLINE Plan plan(const CountRows& count, bool on_all) const;
+  /// One shard on each device. Throws InvalidArgument if the arguments are split in another way.
+  FANOUT_INLINE Plan plan_on_each(const CountRows& count) const;
   Plan plan(std::size_t rows) const {
     if (!plans_otherwise_->load(MemoryOrder::relaxed)) [[likely]]
       return EvenSplit{}(rows, device_count);

@@ -23,6 +23,17 @@ Plan CheckedOptions::plan(const CountRows& count, bool on_all) const {
   return on_all ? EvenSplit{}(0, device_count) : Plan{{.rows = {}, .device = 0}};
 }
 
+Plan CheckedOptions::plan_on_each(const CountRows& count) const {
+  Plan wanted = EvenSplit{}(0, device_count);
+  if (count.plan == nullptr ? !count.rows : *count.plan == wanted) return wanted;
+  throw InvalidArgument(
+      explain({.what = "a model with slices got an argument that is split by rows",
+               .expected = Text() << "arguments for each of " << device_count << " devices as a whole",
+               .found = count.plan != nullptr ? "an argument that is sharded as " + to_string(*count.plan)
+                                              : std::to_string(*count.rows) + " rows",
+               .advice = "pass broadcast(x)"}));
+}
+
 Plan CheckedOptions::plan_otherwise(std::size_t rows) const {
   Plan plan = options.split.observes() ? ((*measured).*measure_part()->plan)(rows, device_count)
                                        : options.split(rows, device_count);

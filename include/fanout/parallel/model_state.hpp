@@ -17,8 +17,10 @@
 #include <fanout/device/device_set.hpp>
 #include <fanout/device/device_table.hpp>
 #include <fanout/model/original.hpp>
+#include <fanout/model/slice_place.hpp>
 #include <fanout/parallel/checked_options.hpp>
 #include <fanout/parallel/options.hpp>
+#include <fanout/plan/plan.hpp>
 #include <fanout/replica/replicate.hpp>
 #include <fanout/scatter/batch_rows.hpp>
 #include <fanout/sync/atomic.hpp>
@@ -46,6 +48,15 @@ struct ModelState : CheckedOptions {
   ModelState(M&& model, const Devices& devices, Options&& with)
       : CheckedOptions(std::move(with), DeviceTable(devices), times), replicas(std::move(model), devices) {
     settings.team = &replicas.table();
+  }
+
+  /// The plan of a call. A model with slices has one shard on each device, or throws InvalidArgument.
+  Plan plan_call(const CountRows& count, bool on_all) const {
+    if constexpr (has_slices<typename AllReplicas::model_type>) {
+      return this->plan_on_each(count);
+    } else {
+      return this->plan(count, on_all);
+    }
   }
 
   AllReplicas replicas;

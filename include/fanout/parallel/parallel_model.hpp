@@ -325,7 +325,7 @@ class ParallelModel {
     detail::Owned<detail::LimitedPlans> limits;
     auto ranked = batch.template steps<Call>(state);
     try {
-      Inputs inputs{state.plan(batch.count(detail::count_rows(state.options.axis, args...)), request.on_all),
+      Inputs inputs{state.plan_call(batch.count(detail::count_rows(state.options.axis, args...)), request.on_all),
                     {args...},
                     state.options.axis};
       if (needs_care) [[unlikely]]
@@ -376,7 +376,7 @@ class ParallelModel {
     Plan plan;
     try {
       if (Call::combines_fields || Call::shards_may_meet()) ranked.check_any_thread();
-      plan = state.plan(detail::count_rows(state.options.axis, args...), request.on_all);
+      plan = state.plan_call(detail::count_rows(state.options.axis, args...), request.on_all);
     } catch (...) {
       failure = ranked.failure();
     }

@@ -18,6 +18,7 @@
 #include <fanout/model/model_fields.hpp>
 #include <fanout/model/model_memory.hpp>
 #include <fanout/model/original.hpp>
+#include <fanout/model/slice_place.hpp>
 #include <fanout/model/unforwardable.hpp>
 #include <fanout/model/visit_combined.hpp>
 #include <fanout/sync/atomic.hpp>
@@ -119,7 +120,7 @@ class Replica {
       const detail::EnteredScope entered(scope);
       return detail::call_forward(original_->model, ctx, std::forward<A>(args)...);
     } else if constexpr (may_share && detail::CopyableTo<model_type, D>) {
-      const model_type& here = placed();
+      const model_type& here = placed(ctx);
       const detail::CallScope scope{.caller = caller, .original = original_};
       const detail::EnteredScope entered(scope);
       return detail::call_forward(here, ctx, std::forward<A>(args)...);
@@ -130,7 +131,7 @@ class Replica {
       const detail::ForkSafeLock busy(busy_);
       const detail::CallScope scope{.caller = caller, .original = original_, .busy = true};
       const detail::EnteredScope entered(scope);
-      model_type& copy = refreshed(copy_);
+      model_type& copy = refreshed(copy_, ctx);
       if constexpr (ConstForward<model_type, Ctx, A...>) {
         return detail::call_forward(std::as_const(copy), ctx, std::forward<A>(args)...);
       } else {
@@ -197,16 +198,19 @@ class Replica {
 
   /// The model that a const `forward` runs on, on a device with its own memory: the original if it is there, otherwise
   /// a copy. The first call of each version makes it while the others wait.
-  const model_type& placed() const {
+  template <class Ctx>
+  const model_type& placed(const Ctx& ctx) const {
     refuse_pointers();
     const std::uint64_t version = original_->version.load(detail::MemoryOrder::acquire) + 1;
     std::optional<model_type>& here = placed_.copy.model;
     if (placed_.version.load(detail::MemoryOrder::acquire) != version) {
       const detail::ForkSafeLock making(placed_.making);
       if (placed_.version.load(detail::MemoryOrder::acquire) != version) {
-        if (!copies_itself && detail::lies_in(original_->model, device_.memory().space)) {
+        if (!copies_itself && !detail::has_slices<model_type> &&
+            detail::lies_in(original_->model, device_.memory().space)) {
           here.reset();
         } else {
+          [[maybe_unused]] const detail::EnteredSlicePlace<model_type> slices(ctx);
           renew(placed_.copy);
         }
         placed_.version.store(version, detail::MemoryOrder::release);
@@ -216,7 +220,12 @@ class Replica {
   }
 
   /// A copy, which is made or renewed if it is not up to date.
-  model_type& refreshed(Copy& copy) const { return is_current(copy) ? *copy.get() : renew(copy); }
+  template <class Ctx>
+  model_type& refreshed(Copy& copy, const Ctx& ctx) const {
+    if (is_current(copy)) return *copy.get();
+    [[maybe_unused]] const detail::EnteredSlicePlace<model_type> slices(ctx);
+    return renew(copy);
+  }
 
   model_type& renew(Copy& copy) const {
     const std::uint64_t version = original_->version.load(detail::MemoryOrder::acquire);

@@ -10,6 +10,7 @@
 #include <fanout/gather/gather.hpp>
 #include <fanout/gather/ranked_values.hpp>
 #include <fanout/model/model_fields.hpp>
+#include <fanout/model/slice_place.hpp>
 #include <fanout/replica/forward_result.hpp>
 #include <fanout/replica/held_fields.hpp>
 #include <fanout/replica/replicate.hpp>
@@ -46,13 +47,20 @@ struct CallOfReplicas<Replicas<M, Ds...>, ShardInputs<Args...>> {
   using Ranked = std::conditional_t<Forward::takes_context() || combines_fields || has_reductions<R>,
                                     StepsOf<M, R, combines_fields>, NoSteps>;
 
+  /// True if each device has its part of a field.
+  static constexpr bool is_sliced = has_slices<typename Replicas<M, Ds...>::model_type>;
+  static_assert(!is_sliced || !(ArrayLeaf<std::remove_cvref_t<Args>> || ...),
+                "fanout: an array is split by rows, but this model has slices, so each of its devices needs all rows; "
+                "pass broadcast(x), or what sharded(y) has left on the same devices");
   /// True if any device may run any shard: what a replica does never depends on what it did before.
-  static constexpr bool may_be_dealt = order() != CallOrder::changes;
+  static constexpr bool may_be_dealt = order() != CallOrder::changes && !is_sliced;
 
   /// See CallTypes.
   static const char* refusal(Again how) noexcept {
     if (how == Again::with_single_rows) return refusal_of_single_rows();
-    if constexpr (!may_be_dealt) {
+    if constexpr (is_sliced) {
+      return "since each device has its part of a Slice";
+    } else if constexpr (!may_be_dealt) {
       return "since forward is not const, or may change its replica";
     } else if constexpr (has_inout<Args...>) {
       return "since an argument is inout()";

@@ -17,6 +17,8 @@ namespace detail {
 
 }  // namespace detail
 
+namespace backend {
+
 /// Returns the position of an axis in an array of `rank` axes. A negative axis counts from the end: -1 is the last one.
 /// Throws ShapeMismatch, which names the path, if there is no such axis.
 constexpr std::size_t checked_axis(int axis, std::size_t rank, const LeafPath& path) {
@@ -24,6 +26,8 @@ constexpr std::size_t checked_axis(int axis, std::size_t rank, const LeafPath& p
   if (axis < -axes || axis >= axes) detail::refuse_axis_of(axes, axis, path);
   return static_cast<std::size_t>(axis < 0 ? axis + axes : axis);
 }
+
+}  // namespace backend
 
 }}  // namespace fanout::v0
 

@@ -192,7 +192,7 @@ concept SplitsOnAxes = ArrayLeaf<X> && requires(const X& x, const LeafPath& path
 template <ArrayLeaf X>
 std::size_t rows_on(const X& x, int axis, const LeafPath& path) {
   if constexpr (Contiguous<X> || is_strided_view<X>) {
-    return x.extents()[axis == 0 ? 0 : checked_axis(axis, X::rank, path)];
+    return x.extents()[axis == 0 ? 0 : backend::checked_axis(axis, X::rank, path)];
   } else if constexpr (SplitsOnAxes<X>) {
     return leaf_traits<X>::rows_on(axis, x, path);
   } else {
@@ -271,7 +271,7 @@ View<const T, R> packed(const StridedView<const T, R>& part, const ScatterTarget
 template <class T, std::size_t R>
 StridedView<const T, R> part_on_axis(const StridedView<const T, R>& x, const ScatterTarget& place,
                                      const LeafPath& path) {
-  const StridedView<const T, R> part = x.slice(checked_axis(place.axis, R, path), place.rows);
+  const StridedView<const T, R> part = x.slice(backend::checked_axis(place.axis, R, path), place.rows);
   if (part.space() == place.memory.space) return part;
   return StridedView<const T, R>(packed(part, place, path));
 }

@@ -69,11 +69,15 @@ struct TrainIn<Stages, 0, X> {
   using type = PartOf<X>;
 };
 
+template <class Stages, std::size_t S>
+using ForwardProcedure = ForwardAndSave<S + 1 == std::tuple_size_v<Stages>>;
+template <class Stages, std::size_t S, class X>
+using ForwardReturned = ProcedureReturned<std::tuple_element_t<S, Stages>, ForwardProcedure<Stages, S>,
+                                          typename TrainIn<Stages, S, X>::type>;
+
 template <class Stages, std::size_t S, class X>
 struct TrainForward {
-  using Procedure = ForwardAndSave<S + 1 == std::tuple_size_v<Stages>>;
-  using Returned = ProcedureReturned<std::tuple_element_t<S, Stages>, Procedure, typename TrainIn<Stages, S, X>::type>;
-  using Result = gathered_t<Returned>;
+  using Result = gathered_t<ForwardReturned<Stages, S, X>>;
   using Y = typename Result::first_type;
   using State = typename Result::second_type;
 };
@@ -160,7 +164,7 @@ template <class Stages, std::size_t S, class X, class Targets, class Loss>
 constexpr Untrainable untrainable() noexcept {
   if constexpr (takes_keys<std::tuple_element_t<S, Stages>>) {
     return Untrainable::takes_keys;
-  } else if constexpr (std::is_same_v<typename TrainForward<Stages, S, X>::Returned, SavesNothing>) {
+  } else if constexpr (std::is_same_v<ForwardReturned<Stages, S, X>, SavesNothing>) {
     return Untrainable::saves_nothing;
   } else if constexpr (S + 1 == std::tuple_size_v<Stages>) {
     return untrainable_back<Stages, S, X, Targets, Loss>();
@@ -272,7 +276,7 @@ class TrainCall<Stages, std::index_sequence<I...>, X, Targets, Loss> {
   }
   template <std::size_t S, class In>
   void keep_result(std::size_t k, const In& in) {
-    const typename Forward<S>::Procedure procedure;
+    const ForwardProcedure<Stages, S> procedure;
     auto [y, state] = std::get<S>(calls_).call(micro_batch(k, nullptr), memory_after<S>(), broadcast(procedure), in);
     auto& kept = std::get<S>(kept_)[k];
     kept.y.emplace(std::move(y));

@@ -18,6 +18,7 @@
 #include <fanout/gather/reduced_member.hpp>
 #include <fanout/model/model_fields.hpp>
 #include <fanout/model/original.hpp>
+#include <fanout/model/slice_place.hpp>
 #include <fanout/state/dtype.hpp>
 #include <fanout/state/state_leaf.hpp>
 #include <fanout/tree/child_types.hpp>
@@ -190,6 +191,8 @@ void visit_state(X& node, std::string& name, const F& f) {
     visit_state<Byte>(node.get(), name, f);
   } else if constexpr (is_reduced<Node>) {
     visit_state<Byte>(node.value, name, f);
+  } else if constexpr (is_slice<Node>) {
+    visit_state<Byte>(node.whole(), name, f);
   } else if constexpr (StateArray<X>) {
     using Element = std::remove_cv_t<std::remove_pointer_t<decltype(node.data())>>;
     if constexpr (HasDtype<Element>) {

@@ -24,7 +24,7 @@ namespace fanout { inline namespace v0 {
 ///    concatenates on `place.axis`;
 /// 5. if it can be split on other axes: `static std::size_t rows_on(int axis, const X&, const LeafPath&)` and
 ///    `static piece_type piece_on(int axis, const X&, std::size_t begin, std::size_t end, const LeafPath&)`, which
-///    calls then use instead. A negative axis counts from the last one; see checked_axis();
+///    calls then use instead. A negative axis counts from the last one; see backend::checked_axis();
 /// 6. if `x.data()` and `x.size()` do not tell which memory it shows:
 ///    `static std::span<const std::byte> bytes(const X&)`, from the first element to the last. Calls that write in
 ///    place refuse arguments that overlap.

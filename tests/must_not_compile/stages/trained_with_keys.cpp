@@ -14,7 +14,7 @@ struct Model {
 };
 
 int main() {
-  const auto loss = [](const Column& y, Rows) { return std::pair{fanout::psum(y[0]), Column(y)}; };
+  const auto loss = [](Rows y, Rows) { return std::pair{fanout::psum(y[0]), Column(y)}; };
 #ifdef FANOUT_CONTROL
   auto second = fanout::stage(Model{}, fanout::host_devices(1));
 #else

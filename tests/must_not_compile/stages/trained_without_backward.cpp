@@ -15,7 +15,7 @@ struct Model {
 };
 
 int main() {
-  const auto loss = [](const Column& y, Rows) { return std::pair{fanout::psum(y[0]), Column(y)}; };
+  const auto loss = [](Rows y, Rows) { return std::pair{fanout::psum(y[0]), Column(y)}; };
   const fanout::Pipeline net{fanout::stage(Model{}, fanout::host_devices(1)),
                              fanout::stage(Model{}, fanout::host_devices(1))};
   const Column x(3);

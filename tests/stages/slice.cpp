@@ -1,0 +1,222 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// sanitizers: address, thread
+#include <doctest/doctest.h>
+
+#include <cstddef>
+#include <filesystem>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include <fanout/simulated.hpp>
+#include <fanout/stages.hpp>
+#include <fanout/state.hpp>
+
+namespace {
+
+using fanout::broadcast;
+using fanout::Context;
+using fanout::host_devices;
+using fanout::ParallelModel;
+using fanout::Slice;
+using fanout::Tensor;
+using fanout::View;
+
+using Matrix = Tensor<double, 2>;
+using Rows = View<const double, 2>;
+
+Matrix fractions(std::size_t rows, std::size_t columns) {
+  Matrix made({rows, columns});
+  for (std::size_t i = 0; i < made.size(); ++i) made.data()[i] = 1.0 / static_cast<double>(i % 11 + 3) - 0.1;
+  return made;
+}
+
+std::vector<double> elements(const Matrix& x) { return {x.begin(), x.end()}; }
+
+/// y = x . weight^T
+template <class Weight>
+Matrix product(Rows x, const Weight& weight) {
+  Matrix y({x.extent(0), weight.extent(0)});
+  for (std::size_t row = 0; row < x.extent(0); ++row) {
+    for (std::size_t o = 0; o < weight.extent(0); ++o) {
+      double sum = 0;
+      for (std::size_t i = 0; i < weight.extent(1); ++i) sum += weight(o, i) * x(row, i);
+      y(row, o) = sum;
+    }
+  }
+  return y;
+}
+
+/// Each device has some outputs.
+struct Wide {
+  Slice<Matrix, 0> weight;  // [outputs, inputs]
+
+  auto forward(Context auto& ctx, Rows x) const { return fanout::concat<1>(product(x, weight.part(ctx))); }
+};
+
+/// Each device has some inputs, and takes the same columns of x.
+struct Deep {
+  Slice<Matrix, 1> weight;  // [outputs, inputs]
+
+  auto forward(Context auto& ctx, Rows x) const {
+    const fanout::RowRange columns = weight.range(ctx);
+    Matrix mine({x.extent(0), columns.size()});
+    for (std::size_t row = 0; row < x.extent(0); ++row) {
+      for (std::size_t i = 0; i < columns.size(); ++i) mine(row, i) = x(row, columns.first + i);
+    }
+    return fanout::psum(product(mine, weight.part(ctx)));
+  }
+};
+
+struct Across {
+  Slice<Matrix, 0> weight;
+  auto forward(Context auto& ctx, Rows x) const { return fanout::sharded(product(x, weight.part(ctx))); }
+};
+
+struct Back {
+  Slice<Matrix, 1> weight;
+  auto forward(Context auto& ctx, Rows mine) const { return fanout::psum(product(mine, weight.part(ctx))); }
+};
+
+struct OfPair {
+  Slice<Matrix, 0> weight;
+  auto forward(Context auto& ctx, const std::pair<Rows, int>& x) const {
+    return fanout::concat<1>(product(x.first, weight.part(ctx)));
+  }
+};
+
+struct ReadsWhole {
+  Slice<Matrix, 0> weight;
+  double forward() const { return weight.whole()(0, 0); }
+};
+
+struct Counts {
+  Slice<Matrix, 0> weight;
+  int calls = 0;
+  auto forward(Context auto& ctx, Rows x) {
+    ++calls;
+    return fanout::concat<1>(product(x, weight.part(ctx)));
+  }
+};
+
+fanout::DeviceSet<fanout::SimulatedDevice> simulated(std::size_t count, std::size_t bytes = SIZE_MAX) {
+  return fanout::simulated_devices(std::vector<fanout::SimulatedDeviceOptions>(count, {.memory = bytes}));
+}
+
+template <class Check>
+void on_devices(const Check& check) {
+  for (std::size_t count = 1; count <= 4; ++count) {
+    CAPTURE(count);
+    check(host_devices(static_cast<int>(count)));
+    check(simulated(count));
+  }
+}
+
+}  // namespace
+
+TEST_CASE("each device has its part of a wide layer") {
+  const Matrix x = fractions(5, 6);
+  const Matrix weight = fractions(7, 6);
+  const Matrix wanted = product(x, weight);
+  on_devices([&](const auto& devices) {
+    const ParallelModel wide{Wide{weight}, devices};
+    CHECK(elements(wide(broadcast(x))) == elements(wanted));
+    CHECK(elements(wide(fanout::on_all(), broadcast(x))) == elements(wanted));
+    CHECK(elements(wide.async(broadcast(x)).get()) == elements(wanted));
+    const ParallelModel deep{Deep{weight}, devices};
+    const Matrix y = deep(broadcast(x));
+    REQUIRE(y.extents() == wanted.extents());
+    for (std::size_t i = 0; i < y.size(); ++i) CHECK(y.data()[i] == doctest::Approx(wanted.data()[i]).epsilon(1e-12));
+    CHECK(elements(deep(broadcast(x))) == elements(y));
+  });
+}
+
+TEST_CASE("a device holds no more than its part") {
+  // 64 x 64 numbers are 32 KiB, and each device has 20 KiB.
+  const Matrix weight = fractions(64, 64);
+  const Matrix x = fractions(1, 64);
+  const ParallelModel wide{Wide{weight}, simulated(2, 20 << 10)};
+  CHECK(elements(wide(broadcast(x))) == elements(product(x, weight)));
+  const ParallelModel deep{Deep{weight}, simulated(2, 20 << 10)};
+  CHECK(deep(broadcast(x)).extent(1) == 64);
+  struct Whole {
+    Matrix weight;
+    auto forward(Rows x) const { return product(x, weight); }
+  };
+  const ParallelModel whole{Whole{weight}, simulated(2, 20 << 10)};
+  CHECK_THROWS_AS(whole(x), fanout::ReplicaError);
+}
+
+TEST_CASE("two layers need one exchange: values stay on the devices in between") {
+  const Matrix x = fractions(3, 4);
+  const Matrix up = fractions(10, 4);
+  const Matrix down = fractions(2, 10);
+  const Matrix between = product(x, up);
+  const Matrix wanted = product(between, down);
+  on_devices([&](const auto& devices) {
+    const ParallelModel across{Across{up}, devices};
+    const ParallelModel back{Back{down}, devices};
+    const Matrix y = back(across(broadcast(x)));
+    for (std::size_t i = 0; i < y.size(); ++i) CHECK(y.data()[i] == doctest::Approx(wanted.data()[i]).epsilon(1e-12));
+  });
+}
+
+TEST_CASE("update() sees the whole, and each device gets its part of the changed one") {
+  const Matrix x = fractions(2, 3);
+  on_devices([&](const auto& devices) {
+    ParallelModel wide{Wide{fractions(5, 3)}, devices};
+    wide(broadcast(x));
+    wide.update([](Wide& model) {
+      REQUIRE(model.weight.whole().extent(0) == 5);
+      model.weight.whole()(4, 0) = 9;
+    });
+    CHECK(elements(wide(broadcast(x))) == elements(product(x, wide.model().weight.whole())));
+    wide.update([](Wide& model) { model.weight = fractions(9, 3); });  // other extents
+    CHECK(elements(wide(broadcast(x))) == elements(product(x, fractions(9, 3))));
+  });
+}
+
+TEST_CASE("a file has the whole under its plain name, for any number of devices") {
+  const std::string path = std::filesystem::temp_directory_path() / "fanout_slice.safetensors";
+  const Matrix x = fractions(2, 3);
+  const ParallelModel four{Wide{fractions(7, 3)}, simulated(4)};
+  fanout::save(path, four);
+  ParallelModel three{Wide{Matrix({7, 3})}, simulated(3)};
+  three(broadcast(x));
+  fanout::load(path, three);
+  CHECK(elements(three(broadcast(x))) == elements(four(broadcast(x))));
+  struct Plain {
+    Matrix weight;
+  } plain{Matrix({7, 3})};
+  fanout::load(path, plain);
+  CHECK(elements(plain.weight) == elements(fractions(7, 3)));
+  std::filesystem::remove(path);
+}
+
+TEST_CASE("what a model with slices cannot take is refused") {
+  const ParallelModel model{OfPair{fractions(4, 3)}, host_devices(2)};
+  CHECK_THROWS_WITH_AS(model(std::pair{fractions(6, 3), 1}), doctest::Contains("split by rows"),
+                       fanout::InvalidArgument);
+  CHECK_THROWS_WITH_AS(model(std::pair{fractions(6, 3), 1}), doctest::Contains("6 rows"), fanout::InvalidArgument);
+  struct Rests {
+    auto forward(Rows x) const { return fanout::sharded(Matrix(x)); }
+  };
+  const ParallelModel rests{Rests{}, host_devices(3)};
+  const ParallelModel other{Wide{fractions(4, 3)}, host_devices(2)};
+  CHECK_THROWS_WITH_AS(other(rests(fractions(6, 3))), doctest::Contains("sharded"), fanout::InvalidArgument);
+
+  const ParallelModel original{ReadsWhole{fractions(4, 3)}, host_devices(2)};
+  CHECK(original()(0) == fractions(1, 1)(0, 0));
+  CHECK_THROWS_WITH_AS(ParallelModel(ReadsWhole{fractions(4, 3)}, simulated(2))(),
+                       doctest::Contains("which has its part"), fanout::ReplicaError);
+}
+
+TEST_CASE("each rank of a replica that changes has its part, too") {
+  const Matrix x = fractions(2, 3);
+  on_devices([&](const auto& devices) {
+    const ParallelModel counts{Counts{fractions(5, 3)}, devices};
+    CHECK(elements(counts(broadcast(x))) == elements(product(x, fractions(5, 3))));
+    CHECK(elements(counts(broadcast(x))) == elements(product(x, fractions(5, 3))));
+    CHECK(counts.replica(0).model().calls == 2);
+  });
+}
