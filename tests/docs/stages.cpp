@@ -232,6 +232,38 @@ TEST_CASE("documentation: training in stages") {
   CHECK(with(one_by_one) == with(fanout::GPipe{}));
 }
 
+// [slice]
+/// A layer whose weights are too many for one device: each device has some of the outputs.
+struct WideLayer {
+  fanout::Slice<fanout::Tensor<float, 2>, 0> weight;  // [out, in]
+
+  auto forward(fanout::Context auto& ctx, fanout::View<const float, 2> x) const {
+    const auto part = weight.part(ctx);  // a View of the device's rows of the weight
+    fanout::Tensor<float, 2> y({x.extent(0), part.extent(0)});
+    for (std::size_t row = 0; row < x.extent(0); ++row) {
+      for (std::size_t o = 0; o < part.extent(0); ++o) {
+        for (std::size_t i = 0; i < part.extent(1); ++i) y(row, o) += part(o, i) * x(row, i);
+      }
+    }
+    return fanout::concat<1>(std::move(y));  // the outputs of all devices, side by side
+  }
+};
+// [/slice]
+
+TEST_CASE("documentation: slices") {
+  fanout::Tensor<float, 2> weight({6, 3});
+  for (float& value : weight) value = 0.5F;
+  const fanout::Tensor<float, 2> x = fanout::Tensor<float, 2>::full({2, 3}, 4);
+  // [slice use]
+  fanout::ParallelModel wide{WideLayer{weight}, fanout::host_devices(4)};
+  fanout::Tensor<float, 2> y = wide(fanout::broadcast(x));                // all devices take all rows
+  wide.update([](WideLayer& model) { model.weight.whole()(0, 0) = 2; });  // sees the whole
+  // [/slice use]
+  CHECK(y.extents() == fanout::Extents<2>{2, 6});
+  CHECK(y(1, 5) == 6);
+  CHECK(wide(fanout::broadcast(x))(0, 0) == 12);
+}
+
 TEST_CASE("documentation: layers for stages") {
   // [partition]
   const std::vector<double> seconds{1, 1, 1, 1, 1, 1, 4};  // of each layer
