@@ -58,6 +58,7 @@ CallClock::CallClock(const MeasuredStart& start)
              .outer = measured_shard().call,
              .outer_shard = measured_shard().shard,
              .model = start.model,
+             .step = start.step,
              .asynchronous = start.asynchronous,
              .own_clock = main_.is_own()} {
   if (!start.asynchronous) range_.begin("call of ", start.model, id_);

@@ -23,6 +23,7 @@ struct MeasuredStart {
   const DeviceTable& devices;
   std::string_view model;  ///< the name of the model's type
   bool asynchronous = false;
+  CallTimes::Step step = {};
 };
 
 /// Makes the clock of a call. Null without memory. The body is in call_clock.ipp.

@@ -36,6 +36,7 @@ struct CallRecord {
   std::uint32_t number = 0;
   std::uint32_t thread = 0;
   std::uint32_t gatherer = 0;
+  CallTimes::Step step;
   std::uint32_t model = 0;  ///< index of CallRecords::models()
   std::uint32_t shards = 0;
   bool asynchronous = false;

@@ -28,6 +28,7 @@ void CallRecords::ended(const CallTimes& call) noexcept {
                       .number = call.number,
                       .thread = call.thread,
                       .gatherer = call.gatherer,
+                      .step = call.step,
                       .model = name(call.model),
                       .shards = static_cast<std::uint32_t>(call.plan->size()),
                       .asynchronous = call.asynchronous,

@@ -60,6 +60,10 @@ class TraceEvents {
         args + '}');
   }
 
+  /// The type of the model, or the step of a pipeline.
+  FANOUT_INLINE std::string name_of(const CallRecord& call) const;
+  FANOUT_INLINE static std::string args_of(const CallTimes::Step& step);
+
   FANOUT_INLINE void add_call(const CallRecord& call, std::size_t first, const LaneSlice* slices);
 
   FANOUT_INLINE void add_shard(const CallRecord& call, const std::string& model, const ShardRecord& shard,

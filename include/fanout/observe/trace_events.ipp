@@ -89,14 +89,25 @@ void TraceEvents::add_lanes(const Lanes& lanes) {
   }
 }
 
+std::string TraceEvents::name_of(const CallRecord& call) const {
+  if (call.step.pass == nullptr) return records_.models()[call.model];
+  return call.step.pass + (" of stage " + std::to_string(call.step.stage));
+}
+
+std::string TraceEvents::args_of(const CallTimes::Step& step) {
+  if (step.pass == nullptr) return "";
+  return R"(, "pass": ")" + std::string(step.pass) + R"(", "stage": )" + std::to_string(step.stage) +
+         R"(, "micro_batch": )" + std::to_string(step.micro_batch);
+}
+
 void TraceEvents::add_call(const CallRecord& call, std::size_t first, const LaneSlice* slices) {
   const std::string tid = tid_of_thread(call.thread);
-  const std::string& model = records_.models()[call.model];
+  const std::string model = name_of(call);
   const Time began = after_start(call, call.began);
   const Time planned = after_start(call, call.planned);
   const Time ended = after_start(call, call.ended);
   const std::string args = R"({"call": )" + std::to_string(call.id) + R"(, "number": )" + std::to_string(call.number) +
-                           (call.failed ? R"(, "failed": true})" : "}");
+                           args_of(call.step) + (call.failed ? R"(, "failed": true})" : "}");
   if (call.asynchronous) {
     // The thread only starts it. The call itself goes on beside the thread's other calls.
     add_slice(model, "call", tid, began, planned, args);
@@ -129,7 +140,7 @@ void TraceEvents::add_shard(const CallRecord& call, const std::string& model, co
   const std::string tid = tid_of_lane(slice.lane);
   std::string args = R"({"call": )" + std::to_string(call.id) + R"(, "first_row": )" +
                      std::to_string(shard.rows.first) + R"(, "rows": )" + std::to_string(shard.rows.size()) +
-                     R"(, "thread": )" + std::to_string(times.thread);
+                     R"(, "thread": )" + std::to_string(times.thread) + args_of(call.step);
   if (times.bytes_in != 0) args += R"(, "bytes_in": )" + std::to_string(times.bytes_in);
   if (times.bytes_out != 0) args += R"(, "bytes_out": )" + std::to_string(times.bytes_out);
   if (times.failed) args += R"(, "failed": true)";

@@ -16,6 +16,7 @@
 #include <fanout/call/settled_inputs.hpp>
 #include <fanout/device/device_set.hpp>
 #include <fanout/device/device_table.hpp>
+#include <fanout/measure/call_observer.hpp>
 #include <fanout/model/original.hpp>
 #include <fanout/model/slice_place.hpp>
 #include <fanout/parallel/checked_options.hpp>
@@ -111,6 +112,8 @@ struct WholeBatch {
   static typename Call::Ranked steps(State& state) noexcept {
     return typename Call::Ranked(state.settings, state.ranked_calls, Call::shards_may_meet());
   }
+  /// What its observers are told of it.
+  static const MeasuredStart& measured(const MeasuredStart& call) noexcept { return call; }
   /// The rows that the call takes: all rows of its arguments.
   static const CountRows& count(const CountRows& arguments) noexcept { return arguments; }
   template <class State>

@@ -321,7 +321,7 @@ class ParallelModel {
     const bool needs_care = state.needs_care();
     detail::CallMeter meter;
     if (needs_care) [[unlikely]]
-      meter.begin({.observer = state.measured.get(), .devices = devices, .model = detail::type_name_view<M>()});
+      meter.begin(batch.measured({state.measured.get(), devices, detail::type_name_view<M>()}));
     detail::Owned<detail::LimitedPlans> limits;
     auto ranked = batch.template steps<Call>(state);
     try {

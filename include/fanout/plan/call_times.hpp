@@ -30,6 +30,13 @@ struct ShardTimes {
 struct CallTimes {
   using Shard = ShardTimes;
 
+  /// Which step of a Pipeline a call is.
+  struct Step {
+    const char* pass = nullptr;  ///< "forward", "backward" or "weights"; null if it is none
+    std::uint32_t stage = 0;
+    std::uint32_t micro_batch = 0;
+  };
+
   const Plan* plan = nullptr;         ///< each shard with the device that ran it
   const DeviceId* devices = nullptr;  ///< of the model, by their positions
   std::size_t device_count = 0;
@@ -46,6 +53,7 @@ struct CallTimes {
   std::uint64_t outer = 0;             ///< id of the measured call whose `forward` made this call; 0 if none did
   std::uint32_t outer_shard = 0;       ///< of that call
   std::string_view model = {};         ///< the type of the model, as the compiler spells it
+  Step step = {};                      ///< if this is a call of a stage of a Pipeline
   bool asynchronous = false;
   bool own_clock = false;  ///< the clock is one of the main device's own
   bool failed = false;     ///< the call threw

@@ -12,11 +12,13 @@
 #include <fanout/call/call_frame.hpp>
 #include <fanout/call/call_steps.hpp>
 #include <fanout/gather/ranked_values.hpp>
+#include <fanout/measure/call_observer.hpp>
 #include <fanout/memory/memory_operations.hpp>
 #include <fanout/memory/output_buffer.hpp>
 #include <fanout/memory/storage.hpp>
 #include <fanout/parallel/model_state.hpp>
 #include <fanout/plan/batch_place.hpp>
+#include <fanout/plan/call_times.hpp>
 #include <fanout/plan/row_range.hpp>
 #include <fanout/scatter/batch_rows.hpp>
 #include <fanout/stages/batch_reductions.hpp>
@@ -57,6 +59,7 @@ struct MicroBatch {
   RowRange rows;
   std::size_t batch_rows = 0;
   std::uint32_t call_number = 0;          ///< of the batch at this stage
+  CallTimes::Step step = {};              ///< for observers
   bool is_last = false;                   ///< of the batch
   bool takes_whole = false;               ///< the arguments are those of the whole batch
   OutputBuffers* whole = nullptr;         ///< of the batch, for the last stage
@@ -102,6 +105,10 @@ struct MicroBatch {
   Steps steps(State&) const {
     if (Call::shards_may_meet()) refuse_collectives();
     return Steps(*this);
+  }
+  MeasuredStart measured(MeasuredStart call) const noexcept {
+    call.step = step;
+    return call;
   }
   /// Throws ShapeMismatch if the stage before has returned another number of rows.
   CountRows count(const CountRows& arguments) const {

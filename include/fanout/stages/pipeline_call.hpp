@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <array>
 #include <cstddef>
+#include <cstdint>
 #include <optional>
 #include <tuple>
 #include <type_traits>
@@ -138,6 +139,7 @@ class PipelineCall<Stages, std::index_sequence<I...>, Args...> {
     const auto& calls = std::get<S>(calls_);
     const MicroBatch batch{.rows = batches_[k].rows,
                            .batch_rows = rows_,
+                           .step = {"forward", S, static_cast<std::uint32_t>(k)},
                            .is_last = k + 1 == batches_.size(),
                            .takes_whole = S == 0,
                            .whole = S == last ? &whole_ : nullptr,

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <optional>
 #include <tuple>
 #include <type_traits>
@@ -259,9 +260,13 @@ class TrainCall<Stages, std::index_sequence<I...>, X, Targets, Loss> {
     failure_.run(step, [&] { (this->*ways[step / batches_.size()])(step % batches_.size()); });
   }
 
-  MicroBatch micro_batch(std::size_t k, BatchReductions* reductions) const noexcept {
-    return {
-        .rows = batches_[k].rows, .batch_rows = rows_, .is_last = k + 1 == batches_.size(), .reductions = reductions};
+  template <std::size_t S>
+  MicroBatch micro_batch(std::size_t k, const char* pass, BatchReductions* reductions) const noexcept {
+    return {.rows = batches_[k].rows,
+            .batch_rows = rows_,
+            .step = {pass, S, static_cast<std::uint32_t>(k)},
+            .is_last = k + 1 == batches_.size(),
+            .reductions = reductions};
   }
 
   template <std::size_t S>
@@ -277,7 +282,8 @@ class TrainCall<Stages, std::index_sequence<I...>, X, Targets, Loss> {
   template <std::size_t S, class In>
   void keep_result(std::size_t k, const In& in) {
     const ForwardProcedure<Stages, S> procedure;
-    auto [y, state] = std::get<S>(calls_).call(micro_batch(k, nullptr), memory_after<S>(), broadcast(procedure), in);
+    auto [y, state] =
+        std::get<S>(calls_).call(micro_batch<S>(k, "forward", nullptr), memory_after<S>(), broadcast(procedure), in);
     auto& kept = std::get<S>(kept_)[k];
     kept.y.emplace(std::move(y));
     kept.state.emplace(std::move(state));
@@ -304,8 +310,8 @@ class TrainCall<Stages, std::index_sequence<I...>, X, Targets, Loss> {
   }
   template <std::size_t S, class Procedure, class... Args>
   auto call_back(std::size_t k, const Procedure& procedure, const Args&... args) {
-    return std::get<S>(calls_).call(micro_batch(k, &reductions_[S]), memory_before<S>(), broadcast(procedure),
-                                    made(std::get<S>(kept_)[k].state), args...);
+    return std::get<S>(calls_).call(micro_batch<S>(k, "backward", &reductions_[S]), memory_before<S>(),
+                                    broadcast(procedure), made(std::get<S>(kept_)[k].state), args...);
   }
   template <std::size_t S, class Result>
   void keep_end(std::size_t k, Result& result) {
@@ -326,8 +332,8 @@ class TrainCall<Stages, std::index_sequence<I...>, X, Targets, Loss> {
       auto& for_weights = std::get<S>(kept_)[k].for_weights;
       const BackwardWeights procedure;
       std::get<S>(gradients_)
-          .emplace(calls.call(micro_batch(k, &reductions_of_weights_[S]), calls.memory(), broadcast(procedure),
-                              made(for_weights)));
+          .emplace(calls.call(micro_batch<S>(k, "weights", &reductions_of_weights_[S]), calls.memory(),
+                              broadcast(procedure), made(for_weights)));
       for_weights.reset();
     }
   }
