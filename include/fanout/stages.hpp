@@ -4,6 +4,7 @@
 // All of fanout, and models in stages on different devices.
 #include <fanout/base/requirements.hpp>
 #include <fanout/fanout.hpp>
+#include <fanout/model/saved.hpp>
 #include <fanout/model/slice.hpp>
 #include <fanout/stages/measure_layers.hpp>
 #include <fanout/stages/partition_layers.hpp>
@@ -11,7 +12,6 @@
 #include <fanout/stages/pipeline_options.hpp>
 #include <fanout/stages/pipeline_plan.hpp>
 #include <fanout/stages/recompute.hpp>
-#include <fanout/stages/saved.hpp>
 #include <fanout/stages/schedule.hpp>
 #include <fanout/stages/stage.hpp>
 #include <fanout/stages/stage_error.hpp>

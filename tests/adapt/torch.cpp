@@ -26,6 +26,7 @@
 
 #include <fanout/adapt/dlpack.hpp>
 #include <fanout/fanout.hpp>
+#include <fanout/stages.hpp>
 #include <support/message_of.hpp>
 #include <support/thread_ranks.hpp>
 
@@ -607,4 +608,91 @@ TEST_CASE("a parameter that a loss does not depend on has gradients of zero") {
   CHECK(torch::equal(found["1.weight"], torch::zeros({1, 3})));
   CHECK(torch::equal(found["0.bias"], torch::ones({2})));
   CHECK(torch::equal(fanout::gradients(*net)["0.bias"], torch::zeros({2})));
+}
+
+namespace {
+
+struct TanhLayerImpl : torch::nn::Module {
+  TanhLayerImpl(int in, int out) : layer(in, out) {
+    register_module("layer", layer);
+    to(torch::kDouble);
+  }
+  Tensor forward(const Tensor& x) { return layer(x).tanh(); }
+  torch::nn::Linear layer;
+};
+TORCH_MODULE(TanhLayer);
+
+/// Two modules in stages, and copies of them that libtorch trains alone.
+struct InStages {
+  TanhLayer front{5, 8}, back{8, 3};
+  TanhLayer front_alone{5, 8}, back_alone{8, 3};
+  Tensor x = torch::rand({13, 5}, torch::kDouble);
+  Tensor labels = torch::randint(0, 3, {13}, torch::kLong);
+
+  InStages() {
+    const torch::NoGradGuard no_grad;
+    for (const auto& [from, to] : {std::pair{front, front_alone}, std::pair{back, back_alone}}) {
+      to->layer->weight.copy_(from->layer->weight), to->layer->bias.copy_(from->layer->bias);
+    }
+  }
+};
+
+}  // namespace
+
+TEST_CASE("modules in stages are trained by their own autograd and optimizer") {
+  torch::manual_seed(3);
+  InStages with;
+  auto& [front, back, front_alone, back_alone, x, labels] = with;
+  const auto parameters_of = [](const TanhLayer& first, const TanhLayer& second) {
+    std::vector<Tensor> all = first->parameters();
+    for (const Tensor& parameter : second->parameters()) all.push_back(parameter);
+    return all;
+  };
+  torch::optim::SGD optimizer(parameters_of(front, back), torch::optim::SGDOptions(0.5).momentum(0.9));
+  torch::optim::SGD alone(parameters_of(front_alone, back_alone), torch::optim::SGDOptions(0.5).momentum(0.9));
+  // [stages]
+  // The mean loss of these rows, and the gradient of each row's own loss.
+  const auto loss = [](const Tensor& y, const Tensor& t) {
+    const Tensor leaf = y.detach().requires_grad_();
+    const Tensor value = torch::cross_entropy_loss(leaf, t);
+    value.backward();
+    return std::pair{fanout::pmean(value.detach()), leaf.grad() * y.size(0)};
+  };
+  const fanout::Pipeline net{fanout::stage(TorchModel{front}, host_devices(1)),
+                             fanout::stage(TorchModel{back}, host_devices(2))};
+  // [/stages]
+  for (int step = 0; step < 20; ++step) {
+    alone.zero_grad();
+    const Tensor wanted = torch::cross_entropy_loss(back_alone(front_alone(x)), labels);
+    wanted.backward();
+    alone.step();
+    // [stages step]
+    const auto [value, gradients] = net.train(x, labels, loss);
+    fanout::set_gradients(*front, std::get<0>(gradients));
+    fanout::set_gradients(*back, std::get<1>(gradients));
+    optimizer.step();
+    // [/stages step]
+    CHECK(value.item<double>() == doctest::Approx(wanted.item<double>()).epsilon(1e-12));
+  }
+  CHECK(torch::allclose(front->layer->weight, front_alone->layer->weight, 1e-10));
+  CHECK(torch::allclose(net(x), back_alone(front_alone(x)), 1e-10));
+  CHECK(net(x).requires_grad());  // outside of training, as of the modules alone
+}
+
+TEST_CASE("a stage takes integers, and a module without parameters has no gradients") {
+  struct Lookup : torch::nn::Module {
+    Tensor table = torch::rand({4, 3}, torch::kDouble);
+    Tensor forward(const Tensor& x) { return table.index({x}); }
+  };
+  torch::manual_seed(4);
+  TanhLayer back(3, 2);
+  const auto loss = [](const Tensor& y, const Tensor&) {
+    return std::pair{fanout::psum(y.sum()), torch::ones_like(y)};
+  };
+  const fanout::Pipeline net{fanout::stage(TorchModel{std::make_shared<Lookup>()}, host_devices(1)),
+                             fanout::stage(TorchModel{back}, host_devices(1))};
+  const auto [sum, gradients] = net.train(torch::tensor({0, 3, 1, 1, 2}, torch::kLong), torch::zeros({5}), loss);
+  CHECK(std::get<0>(gradients).is_empty());
+  CHECK(std::get<1>(gradients).size() == 2);
+  CHECK(sum.item<double>() != 0);
 }

@@ -7,7 +7,7 @@
 
 #include <fanout/gather/sharded.hpp>
 #include <fanout/model/forward.hpp>
-#include <fanout/stages/saved.hpp>
+#include <fanout/model/saved.hpp>
 
 namespace fanout { inline namespace v0 { namespace detail {
 
@@ -81,12 +81,22 @@ auto backward_result(Result&& result, Before&&... before) {
   }
 }
 
+/// Calls `forward_and_save` if there is one, for a model whose `forward` must save nothing; otherwise `forward`.
+template <class M, class Ctx, class X>
+auto call_saving_forward(M& model, Ctx& ctx, X&& x) {
+  if constexpr (requires { model.forward_and_save(std::forward<X>(x)); }) {
+    return model.forward_and_save(std::forward<X>(x));
+  } else {
+    return call_forward_and_save(model, ctx, std::forward<X>(x));
+  }
+}
+
 /// Calls `forward`, and keeps the state on the device. That of the last stage keeps its result there, too.
 template <bool keeps_result>
 struct ForwardAndSave : ModelProcedure {
   template <class M, class Ctx, class X>
   auto operator()(M& model, Ctx& ctx, X&& x) const {
-    auto saved = call_forward_and_save(model, ctx, std::forward<X>(x));
+    auto saved = call_saving_forward(model, ctx, std::forward<X>(x));
     if constexpr (!is_saved<decltype(saved)>) {
       return SavesNothing();
     } else if constexpr (keeps_result) {

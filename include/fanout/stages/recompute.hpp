@@ -5,8 +5,8 @@
 
 #include <fanout/context/context.hpp>
 #include <fanout/model/forward.hpp>
+#include <fanout/model/saved.hpp>
 #include <fanout/stages/procedures.hpp>
-#include <fanout/stages/saved.hpp>
 
 namespace fanout { inline namespace v0 {
 
