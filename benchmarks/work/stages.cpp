@@ -50,16 +50,16 @@ struct Contender {
   std::vector<double> nanoseconds = {};
 };
 
-/// Binds the calling thread to the first core while it lives.
-class BoundHere {
+/// Binds the calling thread to a core, the n-th of those that it may use, while it lives.
+class BoundTo {
  public:
-  BoundHere() {
+  explicit BoundTo(std::size_t n) {
     sched_getaffinity(0, sizeof before_, &before_);
-    benchmarks::bind_to(benchmarks::allowed_cores().at(0));
+    benchmarks::bind_to(benchmarks::allowed_cores().at(n));
   }
-  BoundHere(const BoundHere&) = delete;
-  BoundHere& operator=(const BoundHere&) = delete;
-  ~BoundHere() { sched_setaffinity(0, sizeof before_, &before_); }
+  BoundTo(const BoundTo&) = delete;
+  BoundTo& operator=(const BoundTo&) = delete;
+  ~BoundTo() { sched_setaffinity(0, sizeof before_, &before_); }
 
  private:
   cpu_set_t before_{};
@@ -68,7 +68,7 @@ class BoundHere {
 /// Calls all contenders in turns, on the first core: fanout's own threads are bound, too.
 void measure(std::vector<Contender>& contenders, int rounds) {
   for (Contender& each : contenders) each.call();  // starts the threads, which inherit where they may run
-  const BoundHere bound;
+  const BoundTo bound(0);
   for (int round = -1; round < rounds; ++round) {
     for (Contender& each : contenders) {
       const std::int64_t begin = benchmarks::nanoseconds();
@@ -176,10 +176,41 @@ void measure_one_stage(int rounds) {
   }
 }
 
+/// A caller that is not bound, and begins on the core of the second device.
+void measure_unbound(int rounds) {
+  const std::uint64_t turns = benchmarks::turns_in(100'000);
+  const fanout::Tensor<double, 1> x(micro_batches);
+  const fanout::Tensor<double, 1> two(2);
+  const fanout::Pipeline net{fanout::PipelineOptions{.micro_batches = micro_batches, .in_flight = 8},
+                             fanout::stage(layer(turns), on(0)), fanout::stage(layer(turns), on(1))};
+  const fanout::ParallelModel model{layer(turns), fanout::host_devices(2)};
+  const auto call_model = [&] {
+    for (std::size_t i = 0; i < micro_batches; ++i) model(two);
+  };
+  std::printf("two stages, and two shards 64 times, of 100 us; the caller is not bound\n");
+  for (const bool is_pipeline : {true, false}) {
+    for (const std::size_t begins_on : {std::size_t{0}, std::size_t{1}}) {
+      std::vector<double> milliseconds;
+      for (int round = -1; round < rounds; ++round) {
+        {
+          const BoundTo bound(begins_on);
+          benchmarks::work(20 * turns);
+        }
+        const std::int64_t begin = benchmarks::nanoseconds();
+        is_pipeline ? static_cast<void>(net(x)) : call_model();
+        if (round >= 0) milliseconds.push_back(1e-6 * static_cast<double>(benchmarks::nanoseconds() - begin));
+      }
+      print(std::string(is_pipeline ? "Pipeline" : "ParallelModel") + ", begins on core " + std::to_string(begins_on),
+            milliseconds, "ms");
+    }
+  }
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
   const int rounds = argc > 1 ? std::atoi(argv[1]) : 51;
   for (const double microseconds : {100.0, 10.0}) measure_two_stages(microseconds, rounds);
   measure_one_stage(rounds);
+  measure_unbound(rounds);
 }

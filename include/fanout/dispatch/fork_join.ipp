@@ -35,6 +35,12 @@ void ForkJoin::join_others(ShardTasks& tasks) {
   if (decision_) decision_->all_ended(plan_->size());
 }
 
+void ForkJoin::leave(int core) noexcept {
+  for (const ShardTask& task : *tasks_) {
+    if (task.worker->needs(core)) return SystemThreads::move_to(devices_[0].worker->cores());
+  }
+}
+
 void ForkJoin::defer_others(ShardTasks& tasks) noexcept {
   for (ShardTask& task : tasks) {
     if (own_ == none && (*plan_)[task.shard].device == 0) {

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include <pthread.h>
+#include <sched.h>
 
 #include <fanout/base/separate_compilation.hpp>
 
@@ -29,6 +30,12 @@ struct LinuxThreads {
 
   /// Lets timed sleeps of the calling thread end on time. Otherwise the kernel may add 50 us.
   [[gnu::cold]] FANOUT_INLINE static void wake_in_time() noexcept;
+
+  /// The core on which the calling thread runs now.
+  static int current_core() noexcept { return ::sched_getcpu(); }
+  /// Moves the calling thread to one of these cores. It may run on all of its cores from then on, as before. Does
+  /// nothing if it may run on none of these, or within a millisecond after the last time.
+  [[gnu::cold]] FANOUT_INLINE static void move_to(const std::vector<int>& cores) noexcept;
 };
 
 }}}  // namespace fanout::v0::detail

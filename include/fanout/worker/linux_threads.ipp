@@ -12,6 +12,8 @@
 #include <sys/prctl.h>
 #include <unistd.h>
 
+#include <fanout/sync/clock.hpp>
+
 namespace fanout { inline namespace v0 { namespace detail {
 
 /// A set of cores in the kernel's form. Null if there are no cores, or no memory.
@@ -51,19 +53,42 @@ bool bind_attributes(Attributes& attributes, const std::vector<int>& cores) noex
   return false;
 }
 
-std::vector<int> LinuxThreads::process_cores() {
-  std::vector<int> cores;
+/// Calls `f(mask, possible)` with the affinity mask of a thread, if the kernel tells it. Its cores have numbers below
+/// `possible`.
+template <class F>
+void with_mask_of(pid_t thread, const F& f) {
   for (std::size_t possible = 1024; possible <= (1U << 20); possible *= 2) {
     const CoreMask mask(possible);
-    if (mask.get() == nullptr) break;
+    if (mask.get() == nullptr) return;
     // It fails while the mask is too short.
-    if (::sched_getaffinity(::getpid(), mask.bytes(), mask.get()) != 0) continue;
+    if (::sched_getaffinity(thread, mask.bytes(), mask.get()) == 0) return f(mask, possible);
+  }
+}
+
+std::vector<int> LinuxThreads::process_cores() {
+  std::vector<int> cores;
+  with_mask_of(::getpid(), [&cores](const CoreMask& mask, std::size_t possible) {
     for (std::size_t core = 0; core < possible; ++core) {
       if (CPU_ISSET_S(core, mask.bytes(), mask.get())) cores.push_back(static_cast<int>(core));
     }
-    break;
-  }
+  });
   return cores;
+}
+
+void LinuxThreads::move_to(const std::vector<int>& cores) noexcept {
+  static thread_local Clock::Time next = 0;
+  const Clock::Time now = Clock::now();
+  if (now < next) return;
+  next = now + 1'000'000;
+  with_mask_of(0, [&cores](const CoreMask& mask, std::size_t possible) {
+    for (const int core : cores) {
+      if (static_cast<std::size_t>(core) >= possible) continue;
+      if (!CPU_ISSET_S(static_cast<std::size_t>(core), mask.bytes(), mask.get())) continue;
+      bind(::pthread_self(), {core});
+      ::sched_setaffinity(0, mask.bytes(), mask.get());
+      return;
+    }
+  });
 }
 
 bool LinuxThreads::bind(pthread_attr_t& attributes, const std::vector<int>& cores) noexcept {

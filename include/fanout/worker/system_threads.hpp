@@ -20,6 +20,8 @@ struct PosixThreads {
   static void bind(pthread_t, const std::vector<int>&) noexcept {}
   static void name(pthread_t, const std::string&) noexcept {}
   static void wake_in_time() noexcept {}
+  static int current_core() noexcept { return -1; }
+  static void move_to(const std::vector<int>&) noexcept {}
 };
 
 #if defined(__linux__)

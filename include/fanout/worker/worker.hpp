@@ -52,6 +52,8 @@ class Worker {
   const std::vector<int>& cores() const noexcept { return cores_; }
   bool has_thread() const noexcept { return !cores_.empty(); }
   bool bound() const noexcept { return bound_; }
+  /// True if the thread can run on this core alone.
+  bool needs(int core) const noexcept { return bound_ && cores_.size() == 1 && cores_[0] == core; }
 
   /// The device's mutex and slot for a request. The worker's thread holds it for each task. A caller may lock it and
   /// run the device's work itself.
