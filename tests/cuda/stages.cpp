@@ -117,6 +117,20 @@ struct TrainedScale {
   }
 };
 
+/// y - t, on the device. The loss is the sum of squares.
+const auto distance = [](Context auto& ctx, View<const double, 1> y, View<const double, 1> t) {
+  const auto dy = fanout::empty<double>(ctx, y.size());
+  const auto sum = fanout::empty<double>(ctx, 1);
+  fanout::launch(ctx, 1, [y, t, dy, sum](std::size_t) {
+    sum[0] = 0;
+    for (std::size_t i = 0; i < y.size(); ++i) {
+      dy[i] = y[i] - t[i];
+      sum[0] += dy[i] * dy[i];
+    }
+  });
+  return std::pair{fanout::psum(sum), dy};
+};
+
 }  // namespace
 
 TEST_CASE("stages on GPUs: training") {
@@ -133,27 +147,97 @@ TEST_CASE("stages on GPUs: training") {
     wanted_loss += off * off;
     wanted += off * 2 * 3 * 4 * x(i);
   }
-  // y - t, on the device; the loss of a row is half its square.
-  const auto loss = [](Context auto& ctx, View<const double, 1> y, View<const double, 1> t) {
-    const auto dy = fanout::empty<double>(ctx, y.size());
-    const auto sum = fanout::empty<double>(ctx, 1);
-    fanout::launch(ctx, 1, [y, t, dy, sum](std::size_t) {
-      sum[0] = 0;
-      for (std::size_t i = 0; i < y.size(); ++i) {
-        dy[i] = y[i] - t[i];
-        sum[0] += dy[i] * dy[i];
-      }
-    });
-    return std::pair{fanout::psum(sum), dy};
-  };
   const Pipeline net{PipelineOptions{.micro_batches = 4}, stage(TrainedScale{2}, all),
                      stage(TrainedScale{3}, fanout::host_devices(2)), stage(TrainedScale{4}, cuda_devices({0}))};
   for (int step = 0; step < 3; ++step) {
-    const auto [found, gradients] = net.train(x, targets, loss);
+    const auto [found, gradients] = net.train(x, targets, distance);
     const auto& [first, second, third] = gradients;
     CHECK(to_host(found)[0] == wanted_loss);
     CHECK(to_host(first)[0] == wanted / 2);
     CHECK(to_host(second)[0] == wanted / 3);
     CHECK(to_host(third)[0] == wanted / 4);
+  }
+}
+
+namespace {
+
+/// TrainedScale, whose backward is split.
+struct SplitScale {
+  TrainedScale layer;
+
+  auto forward(Context auto& ctx, View<const double, 1> x) const { return layer.forward(ctx, x); }
+  auto backward_input(Context auto& ctx, const auto& x, View<const double, 1> dy) const {
+    return std::pair{layer.backward(ctx, x, dy).first, std::pair{x, dy}};
+  }
+  auto backward_weights(Context auto& ctx, const auto& kept) const {
+    return layer.backward(ctx, kept.first, View<const double, 1>(kept.second)).second;
+  }
+};
+
+}  // namespace
+
+TEST_CASE("stages on GPUs: each schedule gives the same bits") {
+  if (!fanout_test::has_stand_in(1)) return;
+  const auto all = fanout::DeviceSet<fanout::CudaDevice>(fanout::CudaDevice::visible());
+  Tensor<double, 1> x(23);
+  for (std::size_t i = 0; i < 23; ++i) x(i) = 0.1 * static_cast<double>(i % 7);
+  const auto train = [&](auto first, auto second, auto third, const auto& schedule) {
+    const Pipeline net{PipelineOptions{.micro_batches = 6, .schedule = schedule}, stage(first, all),
+                       stage(second, fanout::host_devices(2)), stage(third, cuda_devices({0}))};
+    const auto [loss, gradients] = net.train(x, x, distance);
+    const auto& [a, b, c] = gradients;
+    return std::vector<double>{to_host(loss)[0], to_host(a)[0], to_host(b)[0], to_host(c)[0]};
+  };
+  const auto wanted = train(TrainedScale{0.2}, TrainedScale{0.3}, TrainedScale{7}, fanout::OneForwardOneBackward{});
+  CHECK(train(TrainedScale{0.2}, TrainedScale{0.3}, TrainedScale{7}, fanout::GPipe{}) == wanted);
+  CHECK(train(SplitScale{{0.2}}, SplitScale{{0.3}}, SplitScale{{7}}, fanout::ZeroBubble{}) == wanted);
+}
+
+TEST_CASE("stages on GPUs: batches follow each other") {
+  if (!fanout_test::has_stand_in(1)) return;
+  const auto all = fanout::DeviceSet<fanout::CudaDevice>(fanout::CudaDevice::visible());
+  const auto x = numbered(20);
+  std::vector<fanout::Pending<Tensor<double, 2>>> pending;
+  {
+    const Pipeline net{PipelineOptions{.micro_batches = 3}, stage(scaled(2), all), stage(scaled(3), cuda_devices({0}))};
+    for (int i = 0; i < 4; ++i) pending.push_back(net.async(x));
+  }
+  for (auto& each : pending) {
+    const Tensor<double, 2> y = to_host(each.get());
+    for (std::size_t i = 0; i < x.size(); ++i) CHECK(y.data()[i] == 3 * (2 * x.data()[i]));
+  }
+}
+
+namespace {
+
+/// Each GPU has some rows of the weight.
+struct SlicedScale {
+  fanout::Slice<Tensor<double, 2>, 0> weight;  // [outputs, 1]
+  auto forward(Context auto& ctx, View<const double, 1> x) const {
+    const View<const double, 2> part = weight.part(ctx);
+    const auto y = fanout::empty<double>(ctx, x.size() * part.extent(0));
+    fanout::launch(ctx, y.size(),
+                   [x, part, y](std::size_t i) { y[i] = x[i / part.extent(0)] * part(i % part.extent(0), 0); });
+    return fanout::concat<1>(View<double, 2>(y.data(), {x.size(), part.extent(0)}, y.space()));
+  }
+};
+
+}  // namespace
+
+TEST_CASE("stages on GPUs: each has its part of a Slice") {
+  if (!fanout_test::has_stand_in(1)) return;
+  const auto all = fanout::DeviceSet<fanout::CudaDevice>(fanout::CudaDevice::visible());
+  Tensor<double, 2> weight({9, 1});
+  for (std::size_t i = 0; i < 9; ++i) weight(i, 0) = 0.1 * static_cast<double>(i);
+  Tensor<double, 1> x(4);
+  for (std::size_t i = 0; i < 4; ++i) x(i) = static_cast<double>(i + 1);
+  fanout::ParallelModel model{SlicedScale{weight}, all};
+  for (int again = 0; again < 2; ++again) {
+    const Tensor<double, 2> y = to_host(model(fanout::broadcast(x)));
+    REQUIRE(y.extents() == fanout::Extents<2>{4, 9});
+    for (std::size_t row = 0; row < 4; ++row) {
+      for (std::size_t o = 0; o < 9; ++o) CHECK(y(row, o) == x(row) * model.model().weight.whole()(o, 0));
+    }
+    model.update([](SlicedScale& scale) { scale.weight.whole()(8, 0) = 5; });
   }
 }

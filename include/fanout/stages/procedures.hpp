@@ -7,6 +7,7 @@
 
 #include <fanout/gather/sharded.hpp>
 #include <fanout/model/forward.hpp>
+#include <fanout/model/model_fields.hpp>
 #include <fanout/model/saved.hpp>
 
 namespace fanout { inline namespace v0 { namespace detail {
@@ -127,7 +128,7 @@ struct LossAndBackward : ModelProcedure {
     auto [value, dy] = call_forward(loss, ctx, std::forward<Y>(y), std::forward<Targets>(targets));
     auto result = backward_result<gives_dx>(call_backward(model, ctx, std::forward<State>(state), std::as_const(dy)),
                                             std::move(value));
-    if constexpr (std::is_same_v<decltype(result), GoesNotBack>) {
+    if constexpr (std::is_same_v<decltype(result), GoesNotBack> || is_view<decltype(dy)>) {
       return result;
     } else {
       // What `backward` returns may have views of dy, which are copied when the call gathers its results.
