@@ -3,11 +3,13 @@
 
 #include <cmath>
 #include <cstddef>
+#include <sstream>
 #include <stdexcept>
 #include <string>
 #include <utility>
 #include <vector>
 
+#include <fanout/observe.hpp>
 #include <fanout/stages.hpp>
 
 namespace {
@@ -249,6 +251,19 @@ struct WideLayer {
   }
 };
 // [/slice]
+
+TEST_CASE("documentation: bubbles") {
+  const fanout::Tensor<double, 1> x(64);
+  std::ostringstream out;
+  // [report]
+  const fanout::Options measured{.measure = true};
+  const fanout::Pipeline net{fanout::stage(Scale{2}, fanout::host_devices(1), measured),
+                             fanout::stage(Scale{1}, fanout::host_devices(1), measured)};
+  for (int i = 0; i < 10; ++i) net(x);
+  for (const fanout::Report& stage : net.report()) out << stage.bubble() << ' ' << to_string(stage);
+  // [/report]
+  CHECK(out.str().find("80 calls") != std::string::npos);
+}
 
 TEST_CASE("documentation: slices") {
   fanout::Tensor<float, 2> weight({6, 3});

@@ -100,6 +100,14 @@ class Report {
   /// devices. In the rest they planned, dispatched, waited for devices and gathered.
   double device_offload_efficiency() const noexcept { return ratio(host_useful_, seconds()); }
 
+  /// For a stage of a Pipeline: the part of the time of the pipeline's calls in which it had no step. Otherwise 0.
+  double bubble() const noexcept { return pipeline_ > seconds() ? 1 - seconds() / pipeline_ : 0; }
+  /// The same report as that of a stage of a Pipeline whose calls took so long.
+  Report of_stage(double pipeline_seconds) && {
+    pipeline_ = pipeline_seconds;
+    return std::move(*this);
+  }
+
   /// A line for each device, with a header, separated by commas: RFC 4180.
   FANOUT_INLINE std::string csv() const;
 
@@ -127,6 +135,7 @@ class Report {
   double shards_ = 0;
   double gather_ = 0;
   double host_useful_ = 0;
+  double pipeline_ = 0;  // the duration of the calls of its pipeline
   std::vector<DeviceReport> devices_;
 };
 

@@ -79,6 +79,7 @@ std::string Report::json() const {
   add("communication_efficiency", detail::exact(communication_efficiency()));
   add("parallel_efficiency", detail::exact(parallel_efficiency()));
   add("device_offload_efficiency", detail::exact(device_offload_efficiency()));
+  if (pipeline_ > 0) add("bubble", detail::exact(bubble()));
   text += ", \"devices\": [";
   for (const DeviceReport& each : devices_) {
     text += text.back() == '[' ? "{" : ", {";
@@ -158,7 +159,9 @@ std::string to_string(const Report& report) {
   text += "\nload balance " + detail::percent(report.load_balance()) + " * communication efficiency " +
           detail::percent(report.communication_efficiency()) + " = parallel efficiency " +
           detail::percent(report.parallel_efficiency()) + "; device offload efficiency " +
-          detail::percent(report.device_offload_efficiency()) + '\n';
+          detail::percent(report.device_offload_efficiency());
+  if (report.bubble() > 0) text += "; bubble " + detail::percent(report.bubble());
+  text += '\n';
   return text;
 }
 

@@ -69,8 +69,11 @@ class SimulatedDevice {
   }
 
   /// Until the result is destroyed, what the thread does in the simulation moves a time of its own, which begins at
-  /// `time`: as if another thread did it.
-  detail::SimulatedThread thread_from(std::int64_t time) const noexcept { return {state_->simulation(), time}; }
+  /// `time`, but not before the device has ended its earlier shards: as if the device's thread did it.
+  detail::SimulatedThread thread_from(std::int64_t time) const noexcept {
+    const std::int64_t free = state_->busy().now();
+    return {state_->simulation(), time < free ? free : time};
+  }
   /// Moves the thread's own time to `time`, unless it is later.
   void wait_until(std::int64_t time) const noexcept { detail::callers_time(*state_).raise(time); }
 

@@ -18,6 +18,7 @@
 #include <fanout/stages/flow_in_lists.hpp>
 #include <fanout/stages/micro_batch.hpp>
 #include <fanout/stages/pipeline_options.hpp>
+#include <fanout/stages/time_in_calls.hpp>
 
 namespace fanout { inline namespace v0 { namespace detail {
 
@@ -33,9 +34,10 @@ class AsyncPipeline final : public PendingCall<typename Call::result_type>, publ
   /// Starts the call. If that fails, the call throws the error when its result is taken. If the replicas need the
   /// calls in order, makes the call before it returns.
   template <class Models>
-  void begin(const Models& models, const PipelineOptions& options) noexcept {
+  void begin(const Models& models, const PipelineOptions& options, TimeInCalls& time) noexcept {
     try {
-      std::apply([&](const auto&... args) { call_.emplace(models, options, chain_.innermost(), args...); }, arguments_);
+      std::apply([&](const auto&... args) { call_.emplace(models, options, time, chain_.innermost(), args...); },
+                 arguments_);
       made(call_).begin();
       if constexpr (Call::needs_order) {
         made(call_).run_flow();

@@ -11,6 +11,7 @@
 #include <fanout/device/device_table.hpp>
 #include <fanout/dispatch/shard_runner.hpp>
 #include <fanout/dispatch/shard_tasks.hpp>
+#include <fanout/stages/time_in_calls.hpp>
 #include <fanout/sync/atomic.hpp>
 #include <fanout/sync/clock.hpp>
 #include <fanout/sync/fork_epoch.hpp>
@@ -69,6 +70,8 @@ class Flow {
     run_all(runner);
   }
 
+  /// Counts the time of the flow. Call this before it runs.
+  void timed_by(TimeInCalls& time) noexcept { time_ = &time; }
   /// Tells the watcher of a flow that start() starts. Call this before other threads know the flow.
   void watched_by(FlowWatcher& watcher) noexcept { watcher_ = &watcher; }
   /// Posts the first step, and returns. A thread must call wait(). The runner and the watcher must live until then.
@@ -124,6 +127,7 @@ class Flow {
   std::size_t added_ = 0;  // how many steps there are
   const std::uint32_t epoch_ = fork_epoch();
   VirtualTime end_;  // of the steps so far
+  TimeInCalls* time_ = nullptr;
   FlowWatcher* watcher_ = nullptr;
   ForkSafeMutex taking_;             // of a flow with a watcher
   std::vector<DeviceClock> clocks_;  // copies of the devices' own: the devices may go before the flow

@@ -51,6 +51,7 @@ void Flow::begin(const ShardRunner& runner) {
     steps_[0].ready.raise(step.device->clock.now());
     clocks_.push_back(step.device->clock);
   }
+  if (time_ != nullptr) time_->begin(clocks_.empty() ? Clock::now() : steps_[0].ready.now());
 }
 
 void Flow::run_all(const ShardRunner& runner) {
@@ -98,6 +99,7 @@ bool Flow::wait() noexcept {
 }
 
 void Flow::end() noexcept {
+  if (time_ != nullptr) time_->end(clocks_.empty() ? Clock::now() : end_.now());
   if (watcher_ != nullptr) watcher_->flow_has_ended();
   has_ended_.store(true, MemoryOrder::release);
   tell();

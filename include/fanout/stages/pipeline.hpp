@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 
+#include <array>
 #include <cstddef>
+#include <memory>
 #include <optional>
 #include <tuple>
 #include <type_traits>
@@ -16,6 +18,7 @@
 #include <fanout/stages/pipeline_options.hpp>
 #include <fanout/stages/pipeline_plan.hpp>
 #include <fanout/stages/stage.hpp>
+#include <fanout/stages/time_in_calls.hpp>
 #include <fanout/stages/train_call.hpp>
 
 namespace fanout { inline namespace v0 {
@@ -121,7 +124,7 @@ class Pipeline {
                   "each as psum(x), pmean(x) or another reduction");
     if constexpr (why == Untrainable::no) {
       using Training = detail::TrainCall<All, std::index_sequence_for<Stages...>, X, Targets, Loss>;
-      return Training(models_, options_, x, targets, loss).run();
+      return Training(models_, options_, *time_, x, targets, loss).run();
     }
   }
 
@@ -133,6 +136,13 @@ class Pipeline {
           return detail::make_pipeline_plan(options_, rows, {{models.devices().ids()[0], true}...});
         },
         models_);
+  }
+
+  /// A Report for each stage, whose calls are steps. Report::bubble() is the part of the time of the pipeline's calls
+  /// in which the stage had none. Needs <fanout/observe.hpp>, and Options::measure of each stage, else throws Error.
+  auto report() const {
+    return std::apply(
+        [this](const auto&... models) { return std::array{models.report().of_stage(time_->seconds())...}; }, models_);
   }
 
   /// The model of the i-th stage.
@@ -175,7 +185,7 @@ class Pipeline {
     if constexpr (sizeof...(Stages) == 1) {
       if (options_.micro_batches <= 1) return std::get<0>(models_)(args...);
     }
-    return Call<Args...>(models_, options_, detail::current_call(), args...).run();
+    return Call<Args...>(models_, options_, *time_, detail::current_call(), args...).run();
   }
 
   template <class... Args>
@@ -186,11 +196,12 @@ class Pipeline {
     using Async = detail::AsyncPipeline<Call<std::remove_cvref_t<Args>...>, detail::kept_t<Args>...>;
     auto* const call = detail::make_pooled<Async>(&models_, std::forward<Args>(args)...);
     Pending<typename Call<std::remove_cvref_t<Args>...>::result_type> pending(call);
-    call->begin(models_, options_);
+    call->begin(models_, options_, *time_);
     return pending;
   }
 
   PipelineOptions options_;
+  std::unique_ptr<detail::TimeInCalls> time_ = std::make_unique<detail::TimeInCalls>();  // calls that end use it
   Models models_;
 };
 

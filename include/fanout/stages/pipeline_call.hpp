@@ -30,6 +30,7 @@
 #include <fanout/stages/pipeline_options.hpp>
 #include <fanout/stages/stage_error.hpp>
 #include <fanout/stages/stage_types.hpp>
+#include <fanout/stages/time_in_calls.hpp>
 
 namespace fanout { inline namespace v0 { namespace detail {
 
@@ -56,7 +57,8 @@ class PipelineCall<Stages, std::index_sequence<I...>, Args...> {
   /// Plans the call, which is made in `scope`. `models` is the tuple of the stages' models. Borrows all. The models are
   /// used until the flow has ended.
   template <class Models>
-  PipelineCall(const Models& models, const PipelineOptions& options, const CallScope* scope, const Args&... args)
+  PipelineCall(const Models& models, const PipelineOptions& options, TimeInCalls& time, const CallScope* scope,
+               const Args&... args)
       : calls_(std::get<I>(models)...),
         main_device_(std::get<last>(calls_).devices()[0]),
         target_(std::get<last>(calls_).target()),
@@ -68,6 +70,7 @@ class PipelineCall<Stages, std::index_sequence<I...>, Args...> {
         values_((static_cast<void>(I), batches_.size())...),
         whole_(target_),
         flow_(stages * batches_.size()) {
+    if ((std::get<I>(calls_).is_measured() || ...)) flow_.timed_by(time);
     const std::size_t most = in_flight(options, stages);
     for (std::size_t k = 0; k < batches_.size(); ++k) (flow_.add(step(I, k), std::get<I>(calls_).main_device()), ...);
     for (std::size_t i = 0; i < stages; ++i) {

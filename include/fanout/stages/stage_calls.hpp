@@ -60,6 +60,9 @@ class StageCalls<ParallelModel<M, Source>> {
     return model_.run(batch, request, args...);
   }
 
+  /// True if the calls are measured for the report of the model.
+  bool is_measured() const noexcept { return static_cast<bool>(model_.state_->measured); }
+
   /// The device whose thread makes the calls.
   const DeviceEntry& main_device() const noexcept { return model_.state_->replicas.table()[0]; }
   /// The memory for the results of the stage before.

@@ -33,6 +33,7 @@
 #include <fanout/stages/stage.hpp>
 #include <fanout/stages/stage_calls.hpp>
 #include <fanout/stages/stage_error.hpp>
+#include <fanout/stages/time_in_calls.hpp>
 #include <fanout/tree/child_types.hpp>
 
 namespace fanout { inline namespace v0 { namespace detail {
@@ -203,7 +204,8 @@ class TrainCall<Stages, std::index_sequence<I...>, X, Targets, Loss> {
  public:
   /// Plans the call. `models` is the tuple of the stages' models. Borrows all.
   template <class Models>
-  TrainCall(const Models& models, const PipelineOptions& options, const X& x, const Targets& targets, const Loss& loss)
+  TrainCall(const Models& models, const PipelineOptions& options, TimeInCalls& time, const X& x, const Targets& targets,
+            const Loss& loss)
       : calls_(std::get<I>(models)...),
         rows_(count_rows(0, x, targets).rows.value_or(0)),
         batches_(micro_batches(options, rows_, stages)),
@@ -214,6 +216,7 @@ class TrainCall<Stages, std::index_sequence<I...>, X, Targets, Loss> {
         loss_(loss),
         kept_((static_cast<void>(I), batches_.size())...),
         flow_(3 * stages * batches_.size()) {
+    if ((std::get<I>(calls_).is_measured() || ...)) flow_.timed_by(time);
     const DeviceEntry* const devices[] = {&std::get<I>(calls_).main_device()...};
     for (const std::vector<Schedule::Step>& order : schedule_.orders()) {
       std::size_t previous = Flow::none;
