@@ -15,6 +15,7 @@
 
 #include <fanout/simulated.hpp>
 #include <fanout/stages.hpp>
+#include <support/simulated.hpp>
 
 namespace {
 
@@ -27,6 +28,7 @@ using fanout::SimulatedDevice;
 using fanout::stage;
 using fanout::Tensor;
 using fanout::View;
+using fanout_test::simulated;
 
 using Column = View<const double, 1>;
 
@@ -75,22 +77,18 @@ void check_same(const A& first, const B& second) {
   }
 }
 
-auto simulated(std::size_t count) {
-  return fanout::simulated_devices(std::vector<fanout::SimulatedDeviceOptions>(count, {.rows_per_second = 1}));
-}
-
 }  // namespace
 
 TEST_CASE("asynchronous calls of a pipeline return what synchronous ones return, also after the pipeline has gone") {
   check_same(host_devices(1), host_devices(2));
   check_same(host_devices(2), host_devices(2));
-  const auto devices = simulated(2);
+  const auto devices = simulated(2, {.rows_per_second = 1});
   check_same(DeviceSet<SimulatedDevice>({devices[0]}), DeviceSet<SimulatedDevice>({devices[1]}));
-  check_same(simulated(2), host_devices(1));
+  check_same(simulated(2, {.rows_per_second = 1}), host_devices(1));
 }
 
 TEST_CASE("batches flow through the stages behind each other") {
-  const auto devices = simulated(2);
+  const auto devices = simulated(2, {.rows_per_second = 1});
   const Pipeline net{PipelineOptions{.micro_batches = 4},
                      stage([](Column x) { return Tensor<double, 1>(x); }, DeviceSet<SimulatedDevice>({devices[0]})),
                      stage([](Column x) { return Tensor<double, 1>(x); }, DeviceSet<SimulatedDevice>({devices[1]}))};
@@ -121,7 +119,7 @@ TEST_CASE("update() runs and waits for pending calls, on any thread") {
     }
   };
   check(host_devices(1), host_devices(2));
-  check(simulated(1), simulated(1));
+  check(simulated(1, {.rows_per_second = 1}), simulated(1, {.rows_per_second = 1}));
 
   // On the thread of a device that the call needs.
   const auto devices = host_devices(2);
@@ -176,7 +174,7 @@ TEST_CASE("get() throws what the call throws, and the pipeline works afterwards"
     CHECK(elements(net(numbers(6))) == elements(numbers(6)));
   };
   check(host_devices(1), host_devices(2));
-  check(simulated(1), simulated(1));
+  check(simulated(1, {.rows_per_second = 1}), simulated(1, {.rows_per_second = 1}));
 
   const Pipeline two{stage([](Column x, Column) { return Tensor<double, 1>(x); }, host_devices(1)),
                      stage([](Column x) { return Tensor<double, 1>(x); }, host_devices(1))};

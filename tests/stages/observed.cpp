@@ -12,6 +12,7 @@
 #include <fanout/observe.hpp>
 #include <fanout/simulated.hpp>
 #include <fanout/stages.hpp>
+#include <support/simulated.hpp>
 
 namespace {
 
@@ -22,6 +23,7 @@ using fanout::PipelineOptions;
 using fanout::SimulatedDevice;
 using fanout::stage;
 using fanout::Tensor;
+using fanout_test::simulated;
 
 using Column = fanout::View<const double, 1>;
 
@@ -32,10 +34,8 @@ struct Pass {
 
 const auto loss = [](Column y, Column) { return std::pair{fanout::psum(0), Tensor<double, 1>(y)}; };
 
-/// Each takes a second for a step of a row.
-fanout::DeviceSet<SimulatedDevice> simulated(std::size_t count) {
-  return fanout::simulated_devices(std::vector<fanout::SimulatedDeviceOptions>(count, {.rows_per_second = 1}));
-}
+/// Each step of a row takes a second.
+const fanout::SimulatedDeviceOptions of_a_second{.rows_per_second = 1};
 
 auto on(const SimulatedDevice& device) {
   return stage(Pass{}, DeviceSet<SimulatedDevice>({device}), Options{.measure = true});
@@ -50,7 +50,7 @@ std::string text_of(const std::filesystem::path& path) {
 }  // namespace
 
 TEST_CASE("the reports of stages say for how long they have no step") {
-  const auto devices = simulated(4);
+  const auto devices = simulated(4, of_a_second);
   const Pipeline net{PipelineOptions{.micro_batches = 8}, on(devices[0]), on(devices[1]), on(devices[2]),
                      on(devices[3])};
   const Tensor<double, 1> x(8);
@@ -72,7 +72,7 @@ TEST_CASE("the reports of stages say for how long they have no step") {
 }
 
 TEST_CASE("pending batches that follow each other count once, and have less of a bubble") {
-  const auto devices = simulated(2);
+  const auto devices = simulated(2, of_a_second);
   const Pipeline net{PipelineOptions{.micro_batches = 4}, on(devices[0]), on(devices[1])};
   auto first = net.async(Tensor<double, 1>(4));
   auto second = net.async(Tensor<double, 1>(4));
@@ -90,7 +90,7 @@ TEST_CASE("a pipeline is not measured unless its stages are") {
 }
 
 TEST_CASE("a timeline has the steps of a pipeline") {
-  const auto devices = simulated(2);
+  const auto devices = simulated(2, of_a_second);
   const Pipeline net{PipelineOptions{.micro_batches = 3}, on(devices[0]), on(devices[1])};
   const std::filesystem::path path = std::filesystem::temp_directory_path() / "fanout_steps.json";
   const Tensor<double, 1> x(3);

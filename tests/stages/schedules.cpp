@@ -18,6 +18,7 @@
 
 #include <fanout/simulated.hpp>
 #include <fanout/stages.hpp>
+#include <support/simulated.hpp>
 
 namespace {
 
@@ -35,6 +36,7 @@ using fanout::stage;
 using fanout::Tensor;
 using fanout::View;
 using fanout::ZeroBubble;
+using fanout_test::simulated;
 
 using Column = View<const double, 1>;
 using Pass = Schedule::Pass;
@@ -200,11 +202,6 @@ void check_same_bits(const Devices& devices) {
   }
 }
 
-fanout::DeviceSet<SimulatedDevice> simulated(std::size_t count, double rows_per_second = 1e6) {
-  return fanout::simulated_devices(
-      std::vector<fanout::SimulatedDeviceOptions>(count, {.rows_per_second = rows_per_second}));
-}
-
 }  // namespace
 
 TEST_CASE("loss and gradients have the same bits for each schedule") {
@@ -220,7 +217,7 @@ namespace {
 /// The virtual time of a training step, in times of one step. A micro-batch has one row.
 template <class Model, std::size_t Stages>
 std::vector<std::int64_t> steps_of(PipelineOptions options, std::size_t used = Stages) {
-  const auto devices = simulated(used, 1);
+  const auto devices = simulated(used, {.rows_per_second = 1});
   train<Model>(std::make_index_sequence<Stages>(), options, options.micro_batches, devices, used);
   std::vector<std::int64_t> steps;
   for (const SimulatedDevice& device : devices) steps.push_back(device.time() / 1'000'000'000);

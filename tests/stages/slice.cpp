@@ -11,6 +11,7 @@
 #include <fanout/simulated.hpp>
 #include <fanout/stages.hpp>
 #include <fanout/state.hpp>
+#include <support/simulated.hpp>
 
 namespace {
 
@@ -21,6 +22,7 @@ using fanout::ParallelModel;
 using fanout::Slice;
 using fanout::Tensor;
 using fanout::View;
+using fanout_test::simulated;
 
 using Matrix = Tensor<double, 2>;
 using Rows = View<const double, 2>;
@@ -99,10 +101,6 @@ struct Counts {
   }
 };
 
-fanout::DeviceSet<fanout::SimulatedDevice> simulated(std::size_t count, std::size_t bytes = SIZE_MAX) {
-  return fanout::simulated_devices(std::vector<fanout::SimulatedDeviceOptions>(count, {.memory = bytes}));
-}
-
 template <class Check>
 void on_devices(const Check& check) {
   for (std::size_t count = 1; count <= 4; ++count) {
@@ -135,15 +133,15 @@ TEST_CASE("a device holds no more than its part") {
   // 64 x 64 numbers are 32 KiB, and each device has 20 KiB.
   const Matrix weight = fractions(64, 64);
   const Matrix x = fractions(1, 64);
-  const ParallelModel wide{Wide{weight}, simulated(2, 20 << 10)};
+  const ParallelModel wide{Wide{weight}, simulated(2, {.memory = 20 << 10})};
   CHECK(elements(wide(broadcast(x))) == elements(product(x, weight)));
-  const ParallelModel deep{Deep{weight}, simulated(2, 20 << 10)};
+  const ParallelModel deep{Deep{weight}, simulated(2, {.memory = 20 << 10})};
   CHECK(deep(broadcast(x)).extent(1) == 64);
   struct Whole {
     Matrix weight;
     auto forward(Rows x) const { return product(x, weight); }
   };
-  const ParallelModel whole{Whole{weight}, simulated(2, 20 << 10)};
+  const ParallelModel whole{Whole{weight}, simulated(2, {.memory = 20 << 10})};
   CHECK_THROWS_AS(whole(x), fanout::ReplicaError);
 }
 

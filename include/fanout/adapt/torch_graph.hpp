@@ -18,9 +18,7 @@
 #include <fanout/gather/sharded.hpp>
 #include <fanout/tree/leaf_path.hpp>
 
-namespace fanout { inline namespace v0 {
-
-namespace detail {
+namespace fanout { inline namespace v0 { namespace detail {
 
 /// The graph of a module's forward for one shard: its ends.
 class TorchGraph {
@@ -60,13 +58,11 @@ class TorchGraph {
   at::Tensor out_;
 };
 
-}  // namespace detail
-
 /// Stays with its shard.
 template <>
-struct gather_traits<rules::Sharded, detail::TorchGraph> {
-  using type = detail::TorchGraph;
+struct gather_defaults<rules::Sharded, TorchGraph> {
+  using type = TorchGraph;
   static type gather(ShardResults<type>& pieces, const GatherTarget&, const LeafPath&) { return pieces.take_only(); }
 };
 
-}}  // namespace fanout::v0
+}}}  // namespace fanout::v0::detail
