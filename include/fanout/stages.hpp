@@ -7,6 +7,7 @@
 #include <fanout/model/saved.hpp>
 #include <fanout/model/slice.hpp>
 #include <fanout/stages/measure_layers.hpp>
+#include <fanout/stages/no_gradients.hpp>
 #include <fanout/stages/partition_layers.hpp>
 #include <fanout/stages/pipeline.hpp>
 #include <fanout/stages/pipeline_options.hpp>

@@ -15,7 +15,7 @@
 #include <fanout/fanout.hpp>
 
 template <>
-struct fanout::strided_layout<other::layout_left> {
+struct fanout::backend::strided_layout<other::layout_left> {
   using type = other::layout_stride;
 };
 

@@ -3,6 +3,7 @@
 #include <doctest/doctest.h>
 
 #include <atomic>
+#include <chrono>
 #include <cstddef>
 #include <map>
 #include <optional>
@@ -416,4 +417,38 @@ TEST_CASE("values under keys skip stages") {
   for (std::size_t i = 0; i < 10; ++i) x(i) = static_cast<double>(i);
   const auto y = net(x);
   for (std::size_t i = 0; i < 10; ++i) CHECK(y(i) == 104 * x(i));
+}
+
+TEST_CASE("after the deadline, steps are left out, and the pipeline works afterwards") {
+  std::atomic<int> calls{0};
+  std::atomic<bool> slow{true};
+  std::atomic<int> stopped{0};
+  const auto waits = [&](fanout::Context auto& ctx, View<const double, 1> x) {
+    ++calls;
+    while (slow && !ctx.stop_requested()) std::this_thread::yield();
+    stopped += ctx.stop_requested() ? 1 : 0;
+    return Tensor<double, 1>(x);
+  };
+  const auto pass = [](View<const double, 1> x) { return Tensor<double, 1>(x); };
+  const Pipeline net{PipelineOptions{.micro_batches = 8, .deadline = std::chrono::milliseconds(20)},
+                     stage(waits, host_devices(1)), stage(pass, host_devices(2))};
+  const Tensor<double, 1> x(8);
+  for (const bool asynchronous : {false, true}) {
+    calls = 0, stopped = 0;
+    try {
+      asynchronous ? net.async(x).get() : net(x);
+      FAIL("the call was in time");
+    } catch (const fanout::StageError& error) {
+      CHECK(error.stage() == 0);
+      CHECK(error.micro_batch() == 0);
+      REQUIRE(error.get_if<fanout::Timeout>() != nullptr);
+      CHECK(std::string(error.what()).find("deadline of 20 ms") != std::string::npos);
+    }
+    CHECK(calls == 1);
+    CHECK(stopped == 1);
+  }
+  slow = false;
+  CHECK(net(x).size() == 8);
+  CHECK_THROWS_AS(Pipeline(PipelineOptions{.deadline = std::chrono::milliseconds(-1)}, stage(pass, host_devices(1))),
+                  fanout::InvalidArgument);
 }

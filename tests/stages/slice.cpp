@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// sanitizers: address, thread
+// sanitizers: address
 #include <doctest/doctest.h>
 
 #include <cstddef>

@@ -9,6 +9,7 @@
 #include <utility>
 #include <vector>
 
+#include <fanout/plan/dealt_split.hpp>
 #include <fanout/simulated.hpp>
 #include <fanout/stages.hpp>
 
@@ -269,4 +270,59 @@ TEST_CASE("outside of training, what saved() keeps is dropped") {
   const ParallelModel model{Linear{fractions(3, 2)}, host_devices(2)};
   const Matrix y = model(fractions(5, 2));
   CHECK(y.extents() == fanout::Extents<2>{5, 3});
+}
+
+TEST_CASE("a stage that is trained runs its shards on the devices that have their states") {
+  const Matrix x = fractions(16, 2);
+  const Tensor<double, 1> targets(16);
+  const auto check_refused = [&](const fanout::Options& options, const char* name) {
+    const Pipeline net{PipelineOptions{.micro_batches = 2}, stage(Square{}, host_devices(1)),
+                       stage(Square{}, host_devices(2), options)};
+    CHECK(net(x).size() == 32);
+    CHECK_THROWS_WITH_AS(net.train(x, targets, distance), doctest::Contains(name), fanout::InvalidArgument);
+    CHECK_THROWS_WITH_AS(net.train(x, targets, distance), doctest::Contains("stage 1"), fanout::InvalidArgument);
+  };
+  check_refused({.retry = {.times = 1}}, "Options::retry");
+  check_refused({.shrink_on_out_of_memory = true}, "Options::shrink_on_out_of_memory");
+  check_refused({.split = fanout::DealtSplit{}}, "which deals");
+}
+
+TEST_CASE("first stages that save nothing go forward only") {
+  struct Prepare {
+    Matrix forward(View<const double, 1> numbers) const {
+      Matrix x({numbers.size(), 2});
+      for (std::size_t row = 0; row < numbers.size(); ++row) x(row, 0) = x(row, 1) = numbers(row) / 4;
+      return x;
+    }
+  };
+  struct Shift {
+    Matrix forward(Rows x) const {
+      Matrix y(x);
+      for (double& value : y) value += 1;
+      return y;
+    }
+  };
+  Tensor<double, 1> numbers(11);
+  for (std::size_t i = 0; i < 11; ++i) numbers(i) = static_cast<double>(i % 4);
+  const Tensor<double, 1> targets(11);
+  const auto train = [&](const auto& schedule) {
+    const Pipeline net{PipelineOptions{.micro_batches = 4, .schedule = schedule}, stage(Prepare{}, host_devices(2)),
+                       stage(Shift{}, host_devices(1)), stage(Linear{whole_numbers(3, 2, 1)}, host_devices(2)),
+                       stage(Square{}, host_devices(1))};
+    return net.train(numbers, targets, distance);
+  };
+  const auto [loss, gradients] = train(fanout::OneForwardOneBackward{});
+  CHECK(std::get<0>(gradients) == fanout::no_gradients);
+  CHECK(std::get<1>(gradients) == fanout::no_gradients);
+
+  const ParallelModel prepare{Prepare{}, host_devices(1)};
+  const ParallelModel shift{Shift{}, host_devices(1)};
+  const Matrix x = shift(prepare(numbers));
+  const Pipeline alone{PipelineOptions{.micro_batches = 4}, stage(Linear{whole_numbers(3, 2, 1)}, host_devices(2)),
+                       stage(Square{}, host_devices(1))};
+  const auto [wanted, wanted_gradients] = alone.train(x, targets, distance);
+  CHECK(loss == wanted);
+  const auto same = [](const Matrix& a, const Matrix& b) { return std::equal(a.begin(), a.end(), b.begin(), b.end()); };
+  CHECK(same(std::get<2>(gradients), std::get<0>(wanted_gradients)));
+  CHECK(train(fanout::GPipe{}).first == wanted);
 }

@@ -19,6 +19,8 @@
 
 #include <sys/resource.h>
 
+#include <fanout/stages.hpp>
+
 #include "steady_state/kinds.hpp"
 #include "support/skip.hpp"
 
@@ -84,8 +86,8 @@ Counts allowed(long calls) {
 /// What so many calls did beyond that; empty if nothing. The least of several rounds counts: what each call does shows
 /// in all of them, and not what the machine does now and then, as moving pages.
 template <class Call>
-std::string excess(const Call& call, long calls) {
-  const Counts most = allowed(calls);
+std::string excess(const Call& call, long calls, long of_models = 1) {
+  const Counts most = allowed(calls * of_models);
   for (int i = 0; i < 20; ++i) call();
   Counts least;
   std::string text;
@@ -192,4 +194,20 @@ TEST_CASE("two host devices that spin: calls make no system calls") {
   }
   bodies_meet = true;
   check_system_calls(fanout::host_devices({.count = 2, .wait = fanout::Spin{}}));
+}
+
+TEST_CASE("a pipeline of two stages: nothing is allocated, copied or locked in the steady state") {
+  bodies_meet = false;
+  const auto devices = fanout::host_devices(2);
+  const auto on = [&](std::size_t i) { return fanout::DeviceSet<fanout::HostDevice>({devices[i]}); };
+  const auto layer = [](fanout::Context auto& ctx, fanout::View<const float, 1> x) {
+    auto y = fanout::output<float>(ctx);
+    fanout_test::fill(x, y);
+    return y;
+  };
+  const fanout::Pipeline net{fanout::stage(layer, on(0)), fanout::stage(layer, on(1))};
+  const fanout::Tensor<float, 1> x(1'000'000);
+  // A call has 8 micro-batches, so it makes 16 calls of models.
+  const std::string found = excess([&] { static_cast<void>(net(x)); }, 50, 16);
+  CHECK_MESSAGE(found.empty(), "50 calls in the steady state should do nothing of this, and did: ", found);
 }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 
+#include <fanout/adapt/strided_layout.hpp>
 #include <fanout/base/requirements.hpp>
 
 #include <array>
@@ -43,13 +44,6 @@ concept Mdspan = requires(const X& x) {
   x.accessor();
   x.extent(typename X::rank_type{});
   requires(X::rank() >= 1);
-};
-
-/// The layout of a range of rows of an array of layout L: by default L itself, whose mapping must then take strides.
-/// Specialise it for a layout_left that is not the standard library's.
-template <class L>
-struct strided_layout {
-  using type = L;
 };
 
 namespace detail {
@@ -97,7 +91,7 @@ template <template <class, class, class, class> class Md, class T, class E, clas
 struct mdspan_rows<Md<T, E, L, A>> {
   using extents_type = typename mdspan_extents<E>::any_rows;
   static constexpr bool row_major = is_row_major<L, E>;
-  using layout = typename std::conditional_t<row_major, std::type_identity<L>, strided_layout<L>>::type;
+  using layout = typename std::conditional_t<row_major, std::type_identity<L>, backend::strided_layout<L>>::type;
   using accessor = typename reading_accessor<A>::type;
   using type = Md<typename accessor::element_type, extents_type, layout, accessor>;
   using mapping = typename type::mapping_type;
@@ -162,7 +156,7 @@ struct leaf_traits<X> {
     &&(Rows::row_major || Rows::strided);
     static_assert(has_rows,
                   "fanout: an mdspan is split by its strides, but this layout has none; specialise "
-                  "fanout::strided_layout for it, or pass broadcast(x)");
+                  "fanout::backend::strided_layout for it, or pass broadcast(x)");
     if constexpr (has_rows) {
       std::array<Index, X::rank()> extents{};
       std::array<Index, X::rank()> strides{};
@@ -250,7 +244,7 @@ template <Mdspan X>
 #if defined(__cpp_lib_mdspan)
 
 template <>
-struct strided_layout<std::layout_left> {
+struct backend::strided_layout<std::layout_left> {
   using type = std::layout_stride;
 };
 

@@ -5,6 +5,8 @@
 
 #include <cstddef>
 
+#include <fanout/worker/system_threads.hpp>
+
 namespace fanout { inline namespace v0 { namespace detail {
 
 void ForkJoin::dispatch_all() {
@@ -25,6 +27,7 @@ void ForkJoin::join_others(ShardTasks& tasks) {
   for (std::size_t i = tasks.size(); i > 0; --i) {
     ShardTask& task = tasks[i - 1];
     if (task.take_back()) {
+      make_way(*task.worker);
       task.run_here(runner_);
       tell_if_late();
     } else if (task.is_deferred() && times_ != nullptr) {
@@ -35,10 +38,8 @@ void ForkJoin::join_others(ShardTasks& tasks) {
   if (decision_) decision_->all_ended(plan_->size());
 }
 
-void ForkJoin::leave(int core) noexcept {
-  for (const ShardTask& task : *tasks_) {
-    if (task.worker->needs(core)) return SystemThreads::move_to(devices_[0].worker->cores());
-  }
+void ForkJoin::make_way(const backend::Worker& other) const noexcept {
+  if (other.needs(SystemThreads::current_core())) SystemThreads::move_to(devices_[0].worker->cores());
 }
 
 void ForkJoin::defer_others(ShardTasks& tasks) noexcept {

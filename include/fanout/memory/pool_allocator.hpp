@@ -4,6 +4,7 @@
 #include <fanout/base/requirements.hpp>
 
 #include <cstddef>
+#include <vector>
 
 #include <fanout/memory/pool.hpp>
 
@@ -27,5 +28,8 @@ struct PoolAllocator {
 
   bool operator==(const PoolAllocator&) const noexcept = default;
 };
+
+template <class T>
+using PoolVector = std::vector<T, PoolAllocator<T>>;
 
 }}}  // namespace fanout::v0::detail

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 
+#include <fanout/base/requirements.hpp>
+
 #include <cstddef>
 #include <utility>
 

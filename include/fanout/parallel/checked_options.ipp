@@ -30,7 +30,7 @@ Plan CheckedOptions::plan_on_each(const CountRows& count) const {
       explain({.what = "a model with slices got an argument that is split by rows",
                .expected = Text() << "arguments for each of " << device_count << " devices as a whole",
                .found = count.plan != nullptr ? "an argument that is sharded as " + to_string(*count.plan)
-                                              : std::to_string(*count.rows) + " rows",
+                                              : std::to_string(count.rows.value_or(0)) + " rows",
                .advice = "pass broadcast(x)"}));
 }
 

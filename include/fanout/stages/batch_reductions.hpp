@@ -30,10 +30,10 @@ class BatchReductions final : public backend::RankedValues {
  private:
   struct Combined {
     Storage bytes;
-    std::vector<std::size_t, PoolAllocator<std::size_t>> extents;
+    PoolVector<std::size_t> extents;
   };
 
-  std::vector<Combined, PoolAllocator<Combined>> values_;
+  PoolVector<Combined> values_;
   std::size_t next_ = 0;  // of the value that is added
   bool is_first_ = true;
   bool is_last_ = false;

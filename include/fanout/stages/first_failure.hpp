@@ -4,19 +4,35 @@
 #include <cstddef>
 #include <exception>
 
+#include <fanout/base/duration.hpp>
+#include <fanout/base/separate_compilation.hpp>
+#include <fanout/call/call_scope.hpp>
 #include <fanout/sync/atomic.hpp>
+#include <fanout/sync/clock.hpp>
 
 namespace fanout { inline namespace v0 { namespace detail {
 
-/// The first exception of the steps of a flow. Steps that begin after it are left out.
+/// The first exception of the steps of a flow. A step that begins or ends after the deadline has one, too. Steps that
+/// begin after it are left out.
 class FirstFailure {
  public:
-  /// Calls `f()`, unless a step has failed before. Notes what it throws.
+  /// The steps run in a scope inside of `outer`, which it borrows. The deadline counts from now on.
+  FirstFailure(const Duration& deadline, const CallScope* outer) noexcept
+      : deadline_(deadline),
+        outer_(outer),
+        limited_{.caller = outer, .stop_at = deadline == Duration::forever() ? Clock::never : Clock::after(deadline)} {}
+  FirstFailure(const FirstFailure&) = delete;
+  FirstFailure& operator=(const FirstFailure&) = delete;
+
+  /// Calls `f()` in the scope, unless a step has failed before. Notes what it throws.
   template <class F>
   void run(std::size_t step, const F& f) noexcept {
     if (failed_.load(MemoryOrder::acquire)) return;
     try {
+      check_deadline();
+      const EnteredScope entered(limited_.stop_at == Clock::never ? outer_ : &limited_);
       f();
+      check_deadline();
     } catch (...) {
       if (failed_.exchange(true, MemoryOrder::acq_rel)) return;
       step_ = step;
@@ -31,9 +47,21 @@ class FirstFailure {
   std::size_t step() const noexcept { return step_; }
 
  private:
+  void check_deadline() const {
+    if (limited_.stop_at != Clock::never && Clock::now() >= limited_.stop_at) refuse_late();
+  }
+  [[noreturn, gnu::cold]] FANOUT_INLINE void refuse_late() const;
+
+  const Duration deadline_;
+  const CallScope* const outer_;
+  const CallScope limited_;  // with the deadline, if there is one
   Atomic<bool> failed_{false};
   std::size_t step_ = 0;
   std::exception_ptr exception_;
 };
 
 }}}  // namespace fanout::v0::detail
+
+#if !defined(FANOUT_SEPARATE_COMPILATION)
+#include <fanout/stages/first_failure.ipp>
+#endif

@@ -5,12 +5,12 @@
 #include <cstdint>
 #include <vector>
 
-#include <fanout/base/inline_array.hpp>
 #include <fanout/base/separate_compilation.hpp>
 #include <fanout/device/device_clock.hpp>
 #include <fanout/device/device_table.hpp>
 #include <fanout/dispatch/shard_runner.hpp>
 #include <fanout/dispatch/shard_tasks.hpp>
+#include <fanout/memory/pool_allocator.hpp>
 #include <fanout/stages/time_in_calls.hpp>
 #include <fanout/sync/atomic.hpp>
 #include <fanout/sync/clock.hpp>
@@ -119,8 +119,8 @@ class Flow {
   /// Wakes the thread that waits for the flow.
   FANOUT_INLINE void tell() noexcept;
 
-  InlineArray<Step> steps_;
-  InlineArray<ShardTask> tasks_;  // those that devices got
+  PoolVector<Step> steps_;       // made once, since its elements cannot be moved
+  PoolVector<ShardTask> tasks_;  // those that devices got
   const FromStep from_step_{this};
   const ShardRunner tasks_runner_{from_step_};
   const ShardRunner* body_ = nullptr;

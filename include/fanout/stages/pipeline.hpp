@@ -44,10 +44,11 @@ class Pipeline {
   static_assert(sizeof...(Stages) > 0, "fanout: a Pipeline needs a stage: Pipeline{stage(model, devices), ...}");
 
  public:
-  /// Takes over the models. Throws what the constructors of ParallelModel throw.
+  /// Takes over the models. Throws what the constructors of ParallelModel throw, and InvalidArgument for a negative
+  /// deadline.
   explicit Pipeline(Stages... stages) : Pipeline(PipelineOptions{}, std::move(stages)...) {}
   explicit Pipeline(const PipelineOptions& options, Stages... stages)
-      : options_(options),
+      : options_(detail::checked(options)),
         models_{typename Stages::model_type(std::move(stages.model), stages.devices,
                                             detail::stage_options(std::move(stages.options)))...} {}
 
@@ -56,6 +57,7 @@ class Pipeline {
   /// Throws StageError if a stage throws, or if it returns another number of rows than it took. Steps that had not
   /// begun are left out, and the pipeline works afterwards. Throws ShapeMismatch as a ParallelModel does if the rows of
   /// the arguments disagree, or if the results of the micro-batches do not fit together.
+  /// Throws a StageError that holds a Timeout after PipelineOptions::deadline.
   template <class... Args>
   auto operator()(Args&&... args) const {
     if constexpr (fits<Args...>()) return call(args...);
@@ -98,11 +100,15 @@ class Pipeline {
   /// stage s of p keeps the states of at most p - s micro-batches. Gradients are combined in the order of the
   /// micro-batches, so they have the same bits for each schedule.
   ///
+  /// The first stages may save nothing, as one that only prepares the input. They go forward only, and have
+  /// no_gradients.
+  ///
   /// A stage may split `backward`: `backward_input(state, dy)` returns dx and what `backward_weights(kept)` needs to
   /// return the gradients, as a pair. A schedule such as ZeroBubble runs the latter when the device has time.
   ///
-  /// Throws as a call does. Throws InvalidArgument for a schedule that lacks a step or cannot end, or needs more
-  /// micro-batches in flight than PipelineOptions::in_flight.
+  /// Throws as a call does. Throws InvalidArgument for stages with `retry`, `shrink_on_out_of_memory` or a dealt split,
+  /// since a shard goes back on the device that has its state; and for a schedule that lacks a step or cannot end, or
+  /// needs more micro-batches in flight than PipelineOptions::in_flight.
   template <class X, class Targets, class Loss>
   auto train(const X& x, const Targets& targets, const Loss& loss) const {
     using All = std::tuple<Stages...>;

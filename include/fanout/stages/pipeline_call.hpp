@@ -11,7 +11,6 @@
 #include <utility>
 
 #include <fanout/base/device_id.hpp>
-#include <fanout/base/inline_array.hpp>
 #include <fanout/call/call_scope.hpp>
 #include <fanout/call/settled_inputs.hpp>
 #include <fanout/device/device_table.hpp>
@@ -19,6 +18,7 @@
 #include <fanout/gather/ranked_values.hpp>
 #include <fanout/gather/shard_results.hpp>
 #include <fanout/memory/output_buffer.hpp>
+#include <fanout/memory/pool_allocator.hpp>
 #include <fanout/memory/transfer.hpp>
 #include <fanout/plan/plan.hpp>
 #include <fanout/scatter/batch_rows.hpp>
@@ -66,10 +66,10 @@ class PipelineCall<Stages, std::index_sequence<I...>, Args...> {
         rows_(count_rows(std::get<0>(calls_).axis(), args...).rows.value_or(0)),
         batches_(micro_batches(options, rows_, stages)),
         arguments_(args...),
-        scope_(scope),
         values_((static_cast<void>(I), batches_.size())...),
         whole_(target_),
-        flow_(stages * batches_.size()) {
+        flow_(stages * batches_.size()),
+        failure_(options.deadline, scope) {
     if ((std::get<I>(calls_).is_measured() || ...)) flow_.timed_by(time);
     const std::size_t most = in_flight(options, stages);
     for (std::size_t k = 0; k < batches_.size(); ++k) (flow_.add(step(I, k), std::get<I>(calls_).main_device()), ...);
@@ -109,7 +109,6 @@ class PipelineCall<Stages, std::index_sequence<I...>, Args...> {
   }
   void run_step(std::size_t step) noexcept {
     static constexpr void (PipelineCall::*run_stages[])(std::size_t) = {&PipelineCall::run_stage<I>...};
-    const EnteredScope entered(scope_);
     failure_.run(step, [&] { (this->*run_stages[step / batches_.size()])(step % batches_.size()); });
   }
   /// The result, when the flow has ended. Does not use the models. `team`: devices whose threads help, or null.
@@ -184,8 +183,7 @@ class PipelineCall<Stages, std::index_sequence<I...>, Args...> {
   const std::size_t rows_;
   const Plan batches_;  // the micro-batches
   const std::tuple<const Args&...> arguments_;
-  const CallScope* const scope_;
-  std::tuple<InlineArray<Kept<typename Types<I>::Result>>...> values_;  // of each stage, until the next one had them
+  std::tuple<PoolVector<Kept<typename Types<I>::Result>>...> values_;  // of each stage, until the next one had them
   BatchReductions reductions_;
   OutputBuffers whole_;  // of the last stage
   Flow flow_;

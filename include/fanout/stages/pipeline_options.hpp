@@ -5,6 +5,8 @@
 #include <cstddef>
 
 #include <fanout/base/any_function.hpp>
+#include <fanout/base/duration.hpp>
+#include <fanout/base/error.hpp>
 #include <fanout/plan/even_split.hpp>
 #include <fanout/plan/plan.hpp>
 #include <fanout/plan/shard.hpp>
@@ -20,6 +22,10 @@ struct PipelineOptions {
   /// How many micro-batches may have begun and not ended, at most: the memory that they take. By default twice the
   /// number of stages. In training, as many as the schedule needs; fewer are refused.
   std::size_t in_flight = 0;
+  /// How long a call or a step of training may take. By default there is no deadline. After it, steps that have not
+  /// begun are left out, and ctx.stop_requested() is true in the others. When these have ended, the call throws a
+  /// StageError that holds a Timeout, and names a step that began or ended too late. Must not be negative.
+  Duration deadline = Duration::forever();
   /// The order of the steps of training: GPipe, OneForwardOneBackward, Interleaved, ZeroBubble, or a function of your
   /// own. By default OneForwardOneBackward.
   detail::AnyFunction<Schedule(const Schedule::Shape&)> schedule = {};
@@ -35,6 +41,13 @@ inline Plan micro_batches(const PipelineOptions& options, std::size_t rows, std:
     batches.add({.rows = batch.rows, .device = 0});
   }
   return batches;
+}
+
+/// Throws InvalidArgument for options that no pipeline has.
+inline const PipelineOptions& checked(const PipelineOptions& options) {
+  if (options.deadline.nanoseconds() >= 0) return options;
+  throw InvalidArgument(explain(
+      {.what = "a negative time", .where = "PipelineOptions::deadline", .expected = "how long a call may take"}));
 }
 
 /// How many micro-batches of a call may have begun and not ended.

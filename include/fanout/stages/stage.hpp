@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 
+#include <cstddef>
 #include <utility>
 
 #include <fanout/base/error.hpp>
+#include <fanout/base/text.hpp>
 #include <fanout/device/device_source.hpp>
 #include <fanout/parallel/options.hpp>
 #include <fanout/parallel/parallel_model.hpp>
@@ -51,6 +53,20 @@ inline Options stage_options(Options&& options) {
                                    .advice = "leave `ranks` out: each process calls a pipeline of its own"}));
   }
   return std::move(options);
+}
+
+/// Throws InvalidArgument if a stage that is trained has options by which a shard may run on another device than the
+/// one that has its state.
+inline void check_trained(const Options& options, bool is_dealt, std::size_t stage) {
+  const char* const option = options.retry.times.value() > 0           ? "Options::retry"
+                             : options.shrink_on_out_of_memory.value() ? "Options::shrink_on_out_of_memory"
+                             : is_dealt                                ? "Options::split, which deals its plans"
+                                                                       : nullptr;
+  if (option == nullptr) return;
+  throw InvalidArgument(explain({.what = "a stage that is trained may run a shard on another device than planned",
+                                 .where = Text() << "stage " << stage << ", " << option,
+                                 .expected = "shards that go back on the device that has their state",
+                                 .advice = "leave the option out"}));
 }
 
 }  // namespace detail

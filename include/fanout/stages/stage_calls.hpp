@@ -18,6 +18,7 @@
 #include <fanout/replica/replica_call.hpp>
 #include <fanout/scatter/shard_inputs.hpp>
 #include <fanout/stages/micro_batch.hpp>
+#include <fanout/stages/stage.hpp>
 
 namespace fanout { inline namespace v0 { namespace detail {
 
@@ -60,6 +61,10 @@ class StageCalls<ParallelModel<M, Source>> {
     return model_.run(batch, request, args...);
   }
 
+  /// Throws InvalidArgument if the model, the n-th stage, cannot be trained on micro-batches of so many rows.
+  void check_trainable(std::size_t rows, std::size_t n) const {
+    check_trained(model_.state_->options, model_.plan(rows).is_dealt(), n);
+  }
   /// True if the calls are measured for the report of the model.
   bool is_measured() const noexcept { return static_cast<bool>(model_.state_->measured); }
 

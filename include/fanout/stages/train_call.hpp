@@ -5,19 +5,13 @@
 #include <cstdint>
 #include <optional>
 #include <tuple>
-#include <type_traits>
 #include <utility>
 #include <vector>
 
-#include <fanout/base/inline_array.hpp>
 #include <fanout/call/call_scope.hpp>
 #include <fanout/call/settled_inputs.hpp>
-#include <fanout/gather/gather.hpp>
-#include <fanout/gather/ranked_values.hpp>
-#include <fanout/gather/reduced_member.hpp>
-#include <fanout/gather/sharded.hpp>
-#include <fanout/gather/with_rule.hpp>
 #include <fanout/memory/memory_operations.hpp>
+#include <fanout/memory/pool_allocator.hpp>
 #include <fanout/plan/plan.hpp>
 #include <fanout/scatter/batch_rows.hpp>
 #include <fanout/scatter/broadcast.hpp>
@@ -34,146 +28,9 @@
 #include <fanout/stages/stage_calls.hpp>
 #include <fanout/stages/stage_error.hpp>
 #include <fanout/stages/time_in_calls.hpp>
-#include <fanout/tree/child_types.hpp>
+#include <fanout/stages/train_types.hpp>
 
 namespace fanout { inline namespace v0 { namespace detail {
-
-/// What a shard of a stage returns if it runs this procedure.
-template <class Stage, class Procedure, class... Args>
-using ProcedureReturned =
-    typename StageCalls<typename Stage::model_type>::template Returned<Broadcast<const Procedure&>, Args...>;
-
-/// A tree whose leaves are reductions, so that micro-batches can be combined as they come.
-template <class X>
-inline constexpr bool is_reduced_tree = false;
-struct IsReducedTree {
-  template <class X>
-  static constexpr bool is = is_reduced_tree<std::remove_cvref_t<X>>;
-};
-template <class X>
-  requires Rebuildable<X>
-inline constexpr bool is_reduced_tree<X> = all_children<IsReducedTree, X>;
-template <class Rule, class X>
-inline constexpr bool is_reduced_tree<WithRule<Rule, X>> = ReducesNumbers<Rule>;
-template <class Rule, class T>
-inline constexpr bool is_reduced_tree<ReducedMember<Rule, T>> = ReducesNumbers<Rule>;
-
-/// What the S-th of Stages, a tuple, takes on the way forward. Its result has the types Y and State.
-template <class Stages, std::size_t S, class X>
-struct TrainForward;
-
-template <class Stages, std::size_t S, class X>
-struct TrainIn {
-  using type = typename TrainForward<Stages, S - 1, X>::Y;
-};
-template <class Stages, class X>
-struct TrainIn<Stages, 0, X> {
-  using type = PartOf<X>;
-};
-
-template <class Stages, std::size_t S>
-using ForwardProcedure = ForwardAndSave<S + 1 == std::tuple_size_v<Stages>>;
-template <class Stages, std::size_t S, class X>
-using ForwardReturned = ProcedureReturned<std::tuple_element_t<S, Stages>, ForwardProcedure<Stages, S>,
-                                          typename TrainIn<Stages, S, X>::type>;
-
-template <class Stages, std::size_t S, class X>
-struct TrainForward {
-  using Result = gathered_t<ForwardReturned<Stages, S, X>>;
-  using Y = typename Result::first_type;
-  using State = typename Result::second_type;
-};
-
-/// The S-th stage on the way back. It returns {dx, gradients}, and the last stage {loss, dx, gradients}. The first one
-/// returns no dx. If the stage splits backward, what it keeps for the weights takes the place of the gradients.
-template <class Stages, std::size_t S, class X, class Targets, class Loss>
-struct TrainBackward;
-
-/// What a shard returns on the way back.
-template <class Stages, std::size_t S, class X, class Targets, class Loss>
-struct BackReturned {
-  using Procedure = Backward<(S > 0)>;
-  using type = ProcedureReturned<std::tuple_element_t<S, Stages>, Procedure, typename TrainForward<Stages, S, X>::State,
-                                 typename TrainBackward<Stages, S + 1, X, Targets, Loss>::Dx>;
-  static constexpr std::size_t dx_at = 0;
-};
-template <class Stages, std::size_t S, class X, class Targets, class Loss>
-  requires(S + 1 == std::tuple_size_v<Stages>)
-struct BackReturned<Stages, S, X, Targets, Loss> {
-  using Procedure = LossAndBackward<Loss, (S > 0)>;
-  using type = ProcedureReturned<std::tuple_element_t<S, Stages>, Procedure, typename TrainForward<Stages, S, X>::State,
-                                 typename TrainForward<Stages, S, X>::Y, PartOf<Targets>>;
-  static constexpr std::size_t dx_at = 1;
-};
-
-template <class Stages, std::size_t S, class X, class Targets, class Loss>
-struct TrainBackward {
-  using Returned = BackReturned<Stages, S, X, Targets, Loss>;
-  using Procedure = typename Returned::Procedure;
-  using Result = gathered_t<typename Returned::type>;
-  static constexpr std::size_t dx_at = Returned::dx_at;
-  static constexpr std::size_t end_at = dx_at + (S > 0 ? 1 : 0);
-  using Dx = std::tuple_element_t<dx_at, Result>;  // of the first stage: its end, since nobody takes its dx
-  using End = std::tuple_element_t<end_at, Result>;
-  static constexpr bool splits = is_sharded<End>;
-};
-
-/// The gradients of the S-th stage: the end of the way back, or what backward_weights() returns.
-template <class Back, class Stage>
-struct TrainGradients {
-  using Returned = std::tuple_element_t<Back::end_at, typename Back::Returned::type>;
-  using type = typename Back::End;
-};
-template <class Back, class Stage>
-  requires(Back::splits)
-struct TrainGradients<Back, Stage> {
-  using Returned = ProcedureReturned<Stage, BackwardWeights, typename Back::End>;
-  using type = gathered_t<Returned>;
-};
-
-/// Why the stages of a pipeline cannot be trained.
-enum class Untrainable { no, takes_keys, saves_nothing, goes_not_back, is_not_reduced };
-
-template <class Stage>
-inline constexpr bool takes_keys = false;
-template <class M, class Source, class... Keys>
-inline constexpr bool takes_keys<Stage<M, Source, Keys...>> = sizeof...(Keys) > 0;
-
-template <class Stages, std::size_t S, class X, class Targets, class Loss>
-constexpr Untrainable untrainable_back() noexcept {
-  using Returned = typename BackReturned<Stages, S, X, Targets, Loss>::type;
-  if constexpr (std::is_same_v<Returned, GoesNotBack>) {
-    return Untrainable::goes_not_back;
-  } else {
-    using Back = TrainBackward<Stages, S, X, Targets, Loss>;
-    using Gradients = typename TrainGradients<Back, std::tuple_element_t<S, Stages>>::Returned;
-    constexpr bool is_last = S + 1 == std::tuple_size_v<Stages>;
-    if constexpr (std::is_same_v<Gradients, GoesNotBack>) {
-      return Untrainable::goes_not_back;
-    } else if constexpr (!is_reduced_tree<Gradients> ||
-                         (is_last && !is_reduced_tree<std::tuple_element_t<0, Returned>>)) {
-      return Untrainable::is_not_reduced;
-    } else if constexpr (S > 0) {
-      return untrainable_back<Stages, S - 1, X, Targets, Loss>();
-    } else {
-      return Untrainable::no;
-    }
-  }
-}
-
-/// The first reason from the S-th stage on. The types of what comes after it are not known.
-template <class Stages, std::size_t S, class X, class Targets, class Loss>
-constexpr Untrainable untrainable() noexcept {
-  if constexpr (takes_keys<std::tuple_element_t<S, Stages>>) {
-    return Untrainable::takes_keys;
-  } else if constexpr (std::is_same_v<ForwardReturned<Stages, S, X>, SavesNothing>) {
-    return Untrainable::saves_nothing;
-  } else if constexpr (S + 1 == std::tuple_size_v<Stages>) {
-    return untrainable_back<Stages, S, X, Targets, Loss>();
-  } else {
-    return untrainable<Stages, S + 1, X, Targets, Loss>();
-  }
-}
 
 /// One step of training: each micro-batch goes through the stages forward, then back, in the order of a schedule.
 template <class Stages, class Positions, class X, class Targets, class Loss>
@@ -188,6 +45,8 @@ class TrainCall<Stages, std::index_sequence<I...>, X, Targets, Loss> {
   using Forward = TrainForward<Stages, S, X>;
   template <std::size_t S>
   using Back = TrainBackward<Stages, S, X, Targets, Loss>;
+  template <std::size_t S>
+  static constexpr bool frozen = is_frozen<Stages, S, X>();
   template <std::size_t S>
   using Gradients = typename TrainGradients<Back<S>, std::tuple_element_t<S, Stages>>::type;
   using LossOfBatch = std::tuple_element_t<0, typename Back<last>::Result>;
@@ -215,7 +74,9 @@ class TrainCall<Stages, std::index_sequence<I...>, X, Targets, Loss> {
         targets_(targets),
         loss_(loss),
         kept_((static_cast<void>(I), batches_.size())...),
-        flow_(3 * stages * batches_.size()) {
+        flow_(3 * stages * batches_.size()),
+        failure_(options.deadline, current_call()) {
+    (std::get<I>(calls_).check_trainable(batches_[0].rows.size(), I), ...);
     if ((std::get<I>(calls_).is_measured() || ...)) flow_.timed_by(time);
     const DeviceEntry* const devices[] = {&std::get<I>(calls_).main_device()...};
     for (const std::vector<Schedule::Step>& order : schedule_.orders()) {
@@ -248,7 +109,7 @@ class TrainCall<Stages, std::index_sequence<I...>, X, Targets, Loss> {
       throw StageError(stage, k, batches_[k].rows, failure_.exception());
     }
     // The last micro-batch has what all have come to.
-    return std::pair{std::move(made(loss_of_batch_)), std::tuple{std::move(made(std::get<I>(gradients_)))...}};
+    return std::pair{std::move(made(loss_of_batch_)), std::tuple{gradients_of<I>()...}};
   }
 
  private:
@@ -259,8 +120,16 @@ class TrainCall<Stages, std::index_sequence<I...>, X, Targets, Loss> {
   void run_step(std::size_t step) noexcept {
     static constexpr void (TrainCall::*ways[])(std::size_t) = {&TrainCall::go_forward<I>..., &TrainCall::go_back<I>...,
                                                                &TrainCall::find_gradients<I>...};
-    const EnteredScope entered(scope_);
     failure_.run(step, [&] { (this->*ways[step / batches_.size()])(step % batches_.size()); });
+  }
+
+  template <std::size_t S>
+  Gradients<S> gradients_of() {
+    if constexpr (frozen<S>) {
+      return no_gradients;
+    } else {
+      return std::move(made(std::get<S>(gradients_)));
+    }
   }
 
   template <std::size_t S>
@@ -284,6 +153,15 @@ class TrainCall<Stages, std::index_sequence<I...>, X, Targets, Loss> {
   }
   template <std::size_t S, class In>
   void keep_result(std::size_t k, const In& in) {
+    if constexpr (frozen<S>) {
+      std::get<S>(kept_)[k].y.emplace(
+          std::get<S>(calls_).call(micro_batch<S>(k, "forward", nullptr), memory_after<S>(), in));
+    } else {
+      keep_result_and_state<S>(k, in);
+    }
+  }
+  template <std::size_t S, class In>
+  void keep_result_and_state(std::size_t k, const In& in) {
     const ForwardProcedure<Stages, S> procedure;
     auto [y, state] =
         std::get<S>(calls_).call(micro_batch<S>(k, "forward", nullptr), memory_after<S>(), broadcast(procedure), in);
@@ -301,7 +179,7 @@ class TrainCall<Stages, std::index_sequence<I...>, X, Targets, Loss> {
       loss_of_batch_.emplace(std::move(std::get<0>(result)));
       kept.y.reset();
       keep_end<S>(k, result);
-    } else {
+    } else if constexpr (!frozen<S>) {
       const typename Back<S>::Procedure procedure;
       auto& dy = std::get<S + 1>(kept_)[k].dx;
       auto result = call_back<S>(k, procedure, made(dy));
@@ -320,7 +198,7 @@ class TrainCall<Stages, std::index_sequence<I...>, X, Targets, Loss> {
   void keep_end(std::size_t k, Result& result) {
     auto& kept = std::get<S>(kept_)[k];
     auto& end = std::get<Back<S>::end_at>(result);
-    if constexpr (S > 0) kept.dx.emplace(std::move(std::get<Back<S>::dx_at>(result)));
+    if constexpr (gives_dx<Stages, S, X>()) kept.dx.emplace(std::move(std::get<Back<S>::dx_at>(result)));
     if constexpr (Back<S>::splits) {
       kept.for_weights.emplace(std::move(end));
     } else {
@@ -359,8 +237,7 @@ class TrainCall<Stages, std::index_sequence<I...>, X, Targets, Loss> {
   const X& x_;
   const Targets& targets_;
   const Loss& loss_;
-  const CallScope* const scope_ = current_call();
-  std::tuple<InlineArray<Kept<I>>...> kept_;
+  std::tuple<PoolVector<Kept<I>>...> kept_;
   // What the micro-batches so far have come to:
   std::optional<LossOfBatch> loss_of_batch_;
   std::tuple<std::optional<Gradients<I>>...> gradients_;

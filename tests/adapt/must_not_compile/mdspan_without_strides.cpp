@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// expect: fanout: an mdspan is split by its strides, but this layout has none; specialise fanout::strided_layout for it, or pass broadcast(x)
+// expect: fanout: an mdspan is split by its strides, but this layout has none; specialise fanout::backend::strided_layout for it, or pass broadcast(x)
 #include <adapt/other_mdspan.hpp>
 #include <fanout/adapt/mdspan.hpp>
 #include <fanout/fanout.hpp>

@@ -59,7 +59,7 @@ class CollectedValues final : public backend::RankedValues {
     Storage here;
   };
 
-  std::vector<backend::RankedValue, PoolAllocator<backend::RankedValue>> values_;
+  PoolVector<backend::RankedValue> values_;
   std::deque<Copy> copies_;
   std::vector<std::pair<const backend::RankFold*, std::uint64_t>> folds_;
   std::uint64_t hash_ = backend::RankedStep::hash_of_nothing;

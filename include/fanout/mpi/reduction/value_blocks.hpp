@@ -92,7 +92,7 @@ class ValueBlocks {
     return {parts_.data() + first_parts_[i], parts_.data() + first_parts_[i + 1]};
   }
 
-  std::vector<ValuePart, PoolAllocator<ValuePart>> parts_;
+  PoolVector<ValuePart> parts_;
   std::vector<std::size_t> first_parts_;  // of each block, then the number of parts
   EvenParts slices_{0, 1};                // the blocks of each rank
   std::size_t largest_ = 0;

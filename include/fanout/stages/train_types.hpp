@@ -1,0 +1,204 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#pragma once
+
+#include <cstddef>
+#include <tuple>
+#include <type_traits>
+
+#include <fanout/gather/gather.hpp>
+#include <fanout/gather/ranked_values.hpp>
+#include <fanout/gather/reduced_member.hpp>
+#include <fanout/gather/sharded.hpp>
+#include <fanout/gather/with_rule.hpp>
+#include <fanout/scatter/broadcast.hpp>
+#include <fanout/stages/no_gradients.hpp>
+#include <fanout/stages/part_of.hpp>
+#include <fanout/stages/procedures.hpp>
+#include <fanout/stages/stage.hpp>
+#include <fanout/stages/stage_calls.hpp>
+#include <fanout/tree/child_types.hpp>
+#include <fanout/tree/node.hpp>
+
+namespace fanout { inline namespace v0 { namespace detail {
+
+// What the stages of a pipeline take and return in training, or why they cannot be trained.
+
+/// What a shard of a stage returns if it runs this procedure.
+template <class Stage, class Procedure, class... Args>
+using ProcedureReturned =
+    typename StageCalls<typename Stage::model_type>::template Returned<Broadcast<const Procedure&>, Args...>;
+
+/// A tree whose leaves are reductions, so that micro-batches can be combined as they come.
+template <class X>
+inline constexpr bool is_reduced_tree = false;
+struct IsReducedTree {
+  template <class X>
+  static constexpr bool is = is_reduced_tree<std::remove_cvref_t<X>>;
+};
+template <class X>
+  requires Rebuildable<X>
+inline constexpr bool is_reduced_tree<X> = all_children<IsReducedTree, X>;
+template <class Rule, class X>
+inline constexpr bool is_reduced_tree<WithRule<Rule, X>> = ReducesNumbers<Rule>;
+template <class Rule, class T>
+inline constexpr bool is_reduced_tree<ReducedMember<Rule, T>> = ReducesNumbers<Rule>;
+
+/// The S-th of Stages, a tuple, on the way forward: it gives Y to the next one, and keeps State.
+template <class Stages, std::size_t S, class X>
+struct TrainForward;
+
+/// What it takes.
+
+template <class Stages, std::size_t S, class X>
+struct TrainIn {
+  using type = typename TrainForward<Stages, S - 1, X>::Y;
+};
+template <class Stages, class X>
+struct TrainIn<Stages, 0, X> {
+  using type = PartOf<X>;
+};
+
+template <class Stages, std::size_t S>
+using ForwardProcedure = ForwardAndSave<S + 1 == std::tuple_size_v<Stages>>;
+template <class Stages, std::size_t S, class X>
+using ForwardReturned = ProcedureReturned<std::tuple_element_t<S, Stages>, ForwardProcedure<Stages, S>,
+                                          typename TrainIn<Stages, S, X>::type>;
+
+/// True for a stage that saves nothing, as all stages before it: it goes forward only.
+template <class Stages, std::size_t S, class X>
+constexpr bool is_frozen() noexcept {
+  if constexpr (S != 0) {
+    if constexpr (!is_frozen<Stages, S - 1, X>()) return false;
+  }
+  return std::is_same_v<ForwardReturned<Stages, S, X>, SavesNothing>;
+}
+/// True if the stage before wants its dx.
+template <class Stages, std::size_t S, class X>
+constexpr bool gives_dx() noexcept {
+  if constexpr (S == 0) {
+    return false;
+  } else {
+    return !is_frozen<Stages, S - 1, X>();
+  }
+}
+
+template <class Stages, std::size_t S, class X>
+struct TrainForward {
+  using Result = gathered_t<ForwardReturned<Stages, S, X>>;
+  using Y = typename Result::first_type;
+  using State = typename Result::second_type;
+};
+template <class Stages, std::size_t S, class X>
+  requires(is_frozen<Stages, S, X>())
+struct TrainForward<Stages, S, X> {
+  using Calls = StageCalls<typename std::tuple_element_t<S, Stages>::model_type>;
+  using Y = gathered_t<typename Calls::template Returned<typename TrainIn<Stages, S, X>::type>>;
+  using State = NoGradients;
+};
+
+/// The S-th stage on the way back. It returns {dx, gradients}, and the last stage {loss, dx, gradients}. The first one
+/// that is trained returns no dx. If the stage splits backward, what it keeps for the weights takes the place of the
+/// gradients.
+template <class Stages, std::size_t S, class X, class Targets, class Loss>
+struct TrainBackward;
+
+/// What a shard returns on the way back.
+template <class Stages, std::size_t S, class X, class Targets, class Loss>
+struct BackReturned {
+  using Procedure = Backward<gives_dx<Stages, S, X>()>;
+  using type = ProcedureReturned<std::tuple_element_t<S, Stages>, Procedure, typename TrainForward<Stages, S, X>::State,
+                                 typename TrainBackward<Stages, S + 1, X, Targets, Loss>::Dx>;
+  static constexpr std::size_t dx_at = 0;
+};
+template <class Stages, std::size_t S, class X, class Targets, class Loss>
+  requires(S + 1 == std::tuple_size_v<Stages>)
+struct BackReturned<Stages, S, X, Targets, Loss> {
+  using Procedure = LossAndBackward<Loss, gives_dx<Stages, S, X>()>;
+  using type = ProcedureReturned<std::tuple_element_t<S, Stages>, Procedure, typename TrainForward<Stages, S, X>::State,
+                                 typename TrainForward<Stages, S, X>::Y, PartOf<Targets>>;
+  static constexpr std::size_t dx_at = 1;
+};
+
+template <class Stages, std::size_t S, class X, class Targets, class Loss>
+struct TrainBackward {
+  using Returned = BackReturned<Stages, S, X, Targets, Loss>;
+  using Procedure = typename Returned::Procedure;
+  using Result = gathered_t<typename Returned::type>;
+  static constexpr std::size_t dx_at = Returned::dx_at;
+  static constexpr std::size_t end_at = dx_at + (gives_dx<Stages, S, X>() ? 1 : 0);
+  using Dx = std::tuple_element_t<dx_at, Result>;  // of the first stage: its end, since nobody takes its dx
+  using End = std::tuple_element_t<end_at, Result>;
+  static constexpr bool splits = is_sharded<End>;
+};
+template <class Stages, std::size_t S, class X, class Targets, class Loss>
+  requires(S + 1 != std::tuple_size_v<Stages> && is_frozen<Stages, S, X>())
+struct TrainBackward<Stages, S, X, Targets, Loss> {
+  using Dx = NoGradients;
+  using End = NoGradients;
+  static constexpr bool splits = false;
+};
+
+/// The gradients of the S-th stage: the end of the way back, or what backward_weights() returns.
+template <class Back, class Stage>
+struct TrainGradients {
+  using type = NoGradients;
+};
+template <class Back, class Stage>
+  requires(!Back::splits && requires { Back::end_at; })
+struct TrainGradients<Back, Stage> {
+  using Returned = std::tuple_element_t<Back::end_at, typename Back::Returned::type>;
+  using type = typename Back::End;
+};
+template <class Back, class Stage>
+  requires(Back::splits)
+struct TrainGradients<Back, Stage> {
+  using Returned = ProcedureReturned<Stage, BackwardWeights, typename Back::End>;
+  using type = gathered_t<Returned>;
+};
+
+/// Why the stages of a pipeline cannot be trained.
+enum class Untrainable { no, takes_keys, saves_nothing, goes_not_back, is_not_reduced };
+
+template <class Stage>
+inline constexpr bool takes_keys = false;
+template <class M, class Source, class... Keys>
+inline constexpr bool takes_keys<Stage<M, Source, Keys...>> = sizeof...(Keys) > 0;
+
+template <class Stages, std::size_t S, class X, class Targets, class Loss>
+constexpr Untrainable untrainable_back() noexcept {
+  using Returned = typename BackReturned<Stages, S, X, Targets, Loss>::type;
+  if constexpr (std::is_same_v<Returned, GoesNotBack>) {
+    return Untrainable::goes_not_back;
+  } else {
+    using Back = TrainBackward<Stages, S, X, Targets, Loss>;
+    using Gradients = typename TrainGradients<Back, std::tuple_element_t<S, Stages>>::Returned;
+    constexpr bool is_last = S + 1 == std::tuple_size_v<Stages>;
+    if constexpr (std::is_same_v<Gradients, GoesNotBack>) {
+      return Untrainable::goes_not_back;
+    } else if constexpr (!is_reduced_tree<Gradients> ||
+                         (is_last && !is_reduced_tree<std::tuple_element_t<0, Returned>>)) {
+      return Untrainable::is_not_reduced;
+    } else if constexpr (gives_dx<Stages, S, X>()) {
+      return untrainable_back<Stages, S - 1, X, Targets, Loss>();
+    } else {
+      return Untrainable::no;
+    }
+  }
+}
+
+/// The first reason from the S-th stage on. The types of what comes after it are not known.
+template <class Stages, std::size_t S, class X, class Targets, class Loss>
+constexpr Untrainable untrainable() noexcept {
+  if constexpr (takes_keys<std::tuple_element_t<S, Stages>>) {
+    return Untrainable::takes_keys;
+  } else if constexpr (std::is_same_v<ForwardReturned<Stages, S, X>, SavesNothing> &&
+                       !(is_frozen<Stages, S, X>() && S + 1 != std::tuple_size_v<Stages>)) {
+    return Untrainable::saves_nothing;
+  } else if constexpr (S + 1 == std::tuple_size_v<Stages>) {
+    return untrainable_back<Stages, S, X, Targets, Loss>();
+  } else {
+    return untrainable<Stages, S + 1, X, Targets, Loss>();
+  }
+}
+
+}}}  // namespace fanout::v0::detail
