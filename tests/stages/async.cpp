@@ -185,6 +185,15 @@ TEST_CASE("get() throws what the call throws, and the pipeline works afterwards"
   CHECK(elements(two.async(numbers(6), numbers(6)).get()) == elements(numbers(6)));
 }
 
+TEST_CASE("a call that cannot begin leaves the stages that it has entered") {
+  Pipeline net{stage(Noisy{2}, host_devices(1)), stage(Noisy{3}, host_devices(1))};
+  std::optional<Pending<Tensor<double, 1>>> pending;
+  net.stage<1>().update([&](Noisy&) { pending.emplace(net.async(numbers(4))); });
+  net.stage<0>().update([](Noisy& model) { model.scale = 1; });  // while the call is not taken yet
+  CHECK_THROWS_WITH_AS(pending->get(), doctest::Contains("from inside its own update"), fanout::Error);
+  CHECK(net(numbers(4)).size() == 4);
+}
+
 TEST_CASE("stages that change see the batches in order") {
   struct Sums {
     double sum = 0;

@@ -46,6 +46,8 @@ class AsyncPipeline final : public PendingCall<typename Call::result_type>, publ
       }
     } catch (...) {
       failure_ = std::current_exception();
+      lists_.reset();
+      call_.reset();  // leaves the models
     }
   }
 
