@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <cstdio>
 #include <string>
 #include <vector>
 
@@ -41,6 +42,13 @@ inline double mean(const std::vector<double>& values) {
   double sum = 0;
   for (const double value : values) sum += value;
   return sum / static_cast<double>(values.size());
+}
+
+/// Prints a line with the median and the quartiles of values in any order.
+inline void print_quartiles(const std::string& name, std::vector<double> values, const char* unit) {
+  std::sort(values.begin(), values.end());
+  std::printf("  %-44s %9.3f %s   quartiles %9.3f to %9.3f\n", name.c_str(), quantile(values, 0.5), unit,
+              quantile(values, 0.25), quantile(values, 0.75));
 }
 
 /// Median and the like of these, as PREFIXmedian_ns, PREFIXp10_ns and so on.

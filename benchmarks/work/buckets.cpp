@@ -21,6 +21,7 @@
 
 #include <fanout/context/collectives.hpp>
 #include <fanout/fanout.hpp>
+#include <harness/samples.hpp>
 #include <harness/ticks.hpp>
 
 namespace {
@@ -28,16 +29,6 @@ namespace {
 constexpr std::size_t layers = 32;
 constexpr std::size_t elements = 500'000;
 constexpr std::chrono::microseconds of_layer(1'000);
-
-double quantile(std::vector<double> values, double part) {
-  std::sort(values.begin(), values.end());
-  return values[static_cast<std::size_t>(part * static_cast<double>(values.size() - 1))];
-}
-
-void print(const std::string& name, const std::vector<double>& values, const char* unit) {
-  std::printf("  %-44s %9.2f %s   quartiles %9.2f to %9.2f\n", name.c_str(), quantile(values, 0.5), unit,
-              quantile(values, 0.25), quantile(values, 0.75));
-}
 
 enum class Reduction { none, at_the_end, each_layer, buckets };
 
@@ -98,7 +89,7 @@ void measure(bool waits, int rounds) {
     }
   }
   std::printf("layers that %s\n", waits ? "wait" : "compute");
-  for (const Contender& each : contenders) print(each.name, each.milliseconds, "ms");
+  for (const Contender& each : contenders) benchmarks::print_quartiles(each.name, each.milliseconds, "ms");
   for (std::size_t i = 2; i < contenders.size(); ++i) {
     std::vector<double> hidden;
     for (std::size_t round = 0; round < contenders[i].milliseconds.size(); ++round) {
@@ -106,7 +97,7 @@ void measure(bool waits, int rounds) {
       const double shown = contenders[i].milliseconds[round] - none;
       hidden.push_back(100 * (1 - shown / (contenders[1].milliseconds[round] - none)));
     }
-    print("hidden by " + contenders[i].name, hidden, "% ");
+    benchmarks::print_quartiles("hidden by " + contenders[i].name, hidden, "% ");
   }
 }
 

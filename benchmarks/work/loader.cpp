@@ -29,19 +29,10 @@
 #include <vector>
 
 #include <fanout/data.hpp>
+#include <harness/samples.hpp>
 #include <harness/ticks.hpp>
 
 namespace {
-
-double quantile(std::vector<double> values, double part) {
-  std::sort(values.begin(), values.end());
-  return values[static_cast<std::size_t>(part * static_cast<double>(values.size() - 1))];
-}
-
-void print(const std::string& name, const std::vector<double>& values, const char* unit) {
-  std::printf("  %-44s %9.3f %s   quartiles %9.3f to %9.3f\n", name.c_str(), quantile(values, 0.5), unit,
-              quantile(values, 0.25), quantile(values, 0.75));
-}
 
 struct Contender {
   std::string name;
@@ -145,7 +136,7 @@ void overhead(int rounds, std::size_t batches, std::size_t multiplications, std:
       const double difference = contenders[i].seconds[round] - contenders[0].seconds[round];
       added.push_back(1e9 * difference / static_cast<double>(batches));
     }
-    print(contenders[i].name, added, "ns");
+    benchmarks::print_quartiles(contenders[i].name, added, "ns");
   }
 }
 
@@ -187,7 +178,7 @@ void hidden(int rounds) {
     for (std::size_t round = 0; round < contenders[i].seconds.size(); ++round) {
       parts.push_back(100 * (1 - (contenders[i].seconds[round] - contenders[0].seconds[round]) / of_sources));
     }
-    print(contenders[i].name, parts, "% ");
+    benchmarks::print_quartiles(contenders[i].name, parts, "% ");
   }
 }
 

@@ -28,21 +28,12 @@
 #include <dispatch/bodies.hpp>
 #include <fanout/stages.hpp>
 #include <harness/cores.hpp>
+#include <harness/samples.hpp>
 #include <harness/ticks.hpp>
 
 namespace {
 
 constexpr std::size_t micro_batches = 64;
-
-double quantile(std::vector<double> values, double part) {
-  std::sort(values.begin(), values.end());
-  return values[static_cast<std::size_t>(part * static_cast<double>(values.size() - 1))];
-}
-
-void print(const std::string& name, const std::vector<double>& values, const char* unit) {
-  std::printf("  %-36s %8.3f %s   quartiles %8.3f to %8.3f\n", name.c_str(), quantile(values, 0.5), unit,
-              quantile(values, 0.25), quantile(values, 0.75));
-}
 
 struct Contender {
   std::string name;
@@ -152,10 +143,10 @@ void measure_two_stages(double microseconds, int rounds) {
   std::printf("two stages of %.0f us\n", microseconds);
   for (std::size_t i = 1; i < contenders.size(); ++i) {
     const double bound = (micro_batches + 1) / (2.0 * micro_batches);
-    print(contenders[i].name + ", of the bound", ratios(contenders[0], contenders[i], bound), "");
+    benchmarks::print_quartiles(contenders[i].name + ", of the bound", ratios(contenders[0], contenders[i], bound), "");
   }
   for (std::size_t i = 2; i < contenders.size(); ++i) {
-    print(contenders[i].name + " / fanout", ratios(contenders[i], contenders[1]), "");
+    benchmarks::print_quartiles(contenders[i].name + " / fanout", ratios(contenders[i], contenders[1]), "");
   }
 }
 
@@ -172,7 +163,7 @@ void measure_one_stage(int rounds) {
   measure(contenders, 4 * rounds);
   std::printf("one stage of 1 ms\n");
   for (std::size_t i = 1; i < contenders.size(); ++i) {
-    print(contenders[i].name + " / model", ratios(contenders[i], contenders[0]), "");
+    benchmarks::print_quartiles(contenders[i].name + " / model", ratios(contenders[i], contenders[0]), "");
   }
 }
 
@@ -200,8 +191,9 @@ void measure_unbound(int rounds) {
         is_pipeline ? static_cast<void>(net(x)) : call_model();
         if (round >= 0) milliseconds.push_back(1e-6 * static_cast<double>(benchmarks::nanoseconds() - begin));
       }
-      print(std::string(is_pipeline ? "Pipeline" : "ParallelModel") + ", begins on core " + std::to_string(begins_on),
-            milliseconds, "ms");
+      benchmarks::print_quartiles(
+          std::string(is_pipeline ? "Pipeline" : "ParallelModel") + ", begins on core " + std::to_string(begins_on),
+          milliseconds, "ms");
     }
   }
 }

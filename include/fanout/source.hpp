@@ -79,9 +79,9 @@
 #include <fanout/simulated/simulated_states.ipp>
 #include <fanout/stages/batch_reductions.ipp>
 #include <fanout/stages/checked_schedule.ipp>
-#include <fanout/stages/first_failure.ipp>
 #include <fanout/stages/flow.ipp>
 #include <fanout/stages/flow_in_lists.ipp>
+#include <fanout/stages/flow_scope.ipp>
 #include <fanout/stages/partition_layers.ipp>
 #include <fanout/stages/pipeline_plan.ipp>
 #include <fanout/stages/schedule.ipp>

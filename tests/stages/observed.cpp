@@ -83,6 +83,18 @@ TEST_CASE("pending batches that follow each other count once, and have less of a
   CHECK(reports[1].bubble() == doctest::Approx(1.0 / 9).epsilon(1e-12));
 }
 
+TEST_CASE("the time of pending batches counts from the first one") {
+  const auto devices = simulated(3, of_a_second);
+  const Pipeline net{PipelineOptions{.micro_batches = 4}, on(devices[0]), on(devices[1])};
+  const fanout::ParallelModel other{[](Column) {}, DeviceSet<SimulatedDevice>({devices[2]})};
+  auto first = net.async(Tensor<double, 1>(4));
+  other(Tensor<double, 1>(2));  // two seconds, in which the pipeline has begun
+  auto second = net.async(Tensor<double, 1>(4));
+  first.get();
+  second.get();
+  CHECK(net.report()[0].bubble() == doctest::Approx(1.0 / 9).epsilon(1e-12));
+}
+
 TEST_CASE("a pipeline is not measured unless its stages are") {
   const Pipeline net{stage(Pass{}, fanout::host_devices(1)), stage(Pass{}, fanout::host_devices(1))};
   net(Tensor<double, 1>(4));

@@ -12,6 +12,7 @@
 #include <fanout/stages.hpp>
 #include <fanout/state.hpp>
 #include <support/simulated.hpp>
+#include <support/thread_ranks.hpp>
 
 namespace {
 
@@ -174,7 +175,7 @@ TEST_CASE("update() sees the whole, and each device gets its part of the changed
   });
 }
 
-TEST_CASE("a file has the whole under its plain name, for any number of devices") {
+TEST_CASE("save() writes the whole of a slice under its plain name, and load() reads it on any number of devices") {
   const std::string path = std::filesystem::temp_directory_path() / "fanout_slice.safetensors";
   const Matrix x = fractions(2, 3);
   const ParallelModel four{Wide{fractions(7, 3)}, simulated(4)};
@@ -191,7 +192,24 @@ TEST_CASE("a file has the whole under its plain name, for any number of devices"
   std::filesystem::remove(path);
 }
 
-TEST_CASE("what a model with slices cannot take is refused") {
+TEST_CASE("over ranks, the devices of all ranks have one part each") {
+  const Matrix x = fractions(2, 9);
+  const Matrix weight = fractions(5, 9);
+  const Matrix wanted = product(x, weight);
+  fanout_test::on_thread_ranks(2, [&](const fanout_test::ThreadRanks& ranks) {
+    const fanout::Options over_ranks{.ranks = &ranks};
+    const ParallelModel deep{Deep{weight}, host_devices(2), over_ranks};
+    const Matrix y = deep(broadcast(x));
+    for (std::size_t i = 0; i < y.size(); ++i) CHECK(y.data()[i] == doctest::Approx(wanted.data()[i]).epsilon(1e-12));
+    const ParallelModel wide{Wide{weight}, host_devices(2), over_ranks};
+    const Matrix mine = wide(broadcast(x));  // 5 outputs on 4 devices: 2, 1, 1, 1
+    const std::size_t first = ranks.rank() == 0 ? 0 : 3;
+    REQUIRE(mine.extent(1) == (ranks.rank() == 0 ? 3U : 2U));
+    for (std::size_t o = 0; o < mine.extent(1); ++o) CHECK(mine(1, o) == wanted(1, first + o));
+  });
+}
+
+TEST_CASE("a model with slices refuses arguments that are split by rows") {
   const ParallelModel model{OfPair{fractions(4, 3)}, host_devices(2)};
   CHECK_THROWS_WITH_AS(model(std::pair{fractions(6, 3), 1}), doctest::Contains("split by rows"),
                        fanout::InvalidArgument);

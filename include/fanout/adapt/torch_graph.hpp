@@ -26,8 +26,9 @@ class TorchGraph {
   TorchGraph() = default;
   TorchGraph(at::Tensor in, at::Tensor out) : in_(std::move(in)), out_(std::move(out)) {}
 
-  /// The gradient by `in`, undefined if it has none, and those by the parameters that are trained: means over the rows
-  /// of `dy`, which has the gradient of each row's own loss. Frees the graph.
+  /// Returns the gradient by `in` and the gradients by the parameters, and frees the graph. `dy` has the gradient of
+  /// each row's own loss by `out`. The gradient by `in` is of each row's own loss, too; undefined if `in` holds
+  /// integers. Those by the parameters are means over rows.
   std::pair<at::Tensor, torch::OrderedDict<std::string, at::Tensor>> back(const torch::nn::Module& module,
                                                                           const at::Tensor& dy) const {
     torch::OrderedDict<std::string, at::Tensor> trained("Gradient");

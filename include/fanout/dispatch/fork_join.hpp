@@ -15,7 +15,6 @@
 #include <fanout/waiting/call_statistics.hpp>
 #include <fanout/waiting/dispatch_decision.hpp>
 #include <fanout/worker/handoff_slot.hpp>
-#include <fanout/worker/worker.hpp>
 
 namespace fanout { inline namespace v0 { namespace detail {
 
@@ -87,10 +86,6 @@ class ForkJoin {
 
   FANOUT_INLINE void dispatch_all();
   FANOUT_INLINE void join_others(ShardTasks& tasks);
-  /// Called for the worker of another device, which has not started its shard. If that is because this thread is on its
-  /// core, moves this thread to the main device's core.
-  // 64 calls of two bodies of 100 us then take 8.5 ms in the worst case, where they took 17.6; 6.5 in the best one.
-  [[gnu::noinline]] FANOUT_INLINE void make_way(const backend::Worker& other) const noexcept;
   /// Defers all shards but the main device's first one.
   FANOUT_INLINE void defer_others(ShardTasks& tasks) noexcept;
   /// Posts all shards but the main device's first one. Defers those of sleeping threads if `defers_asleep`.

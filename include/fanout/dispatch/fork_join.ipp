@@ -5,7 +5,7 @@
 
 #include <cstddef>
 
-#include <fanout/worker/system_threads.hpp>
+#include <fanout/worker/worker.hpp>
 
 namespace fanout { inline namespace v0 { namespace detail {
 
@@ -27,7 +27,7 @@ void ForkJoin::join_others(ShardTasks& tasks) {
   for (std::size_t i = tasks.size(); i > 0; --i) {
     ShardTask& task = tasks[i - 1];
     if (task.take_back()) {
-      make_way(*task.worker);
+      devices_[0].worker->take_caller_from(*task.worker);
       task.run_here(runner_);
       tell_if_late();
     } else if (task.is_deferred() && times_ != nullptr) {
@@ -36,10 +36,6 @@ void ForkJoin::join_others(ShardTasks& tasks) {
   }
   if (!tasks.wait(runner_, deadline_)) refuse_after_fork();
   if (decision_) decision_->all_ended(plan_->size());
-}
-
-void ForkJoin::make_way(const backend::Worker& other) const noexcept {
-  if (other.needs(SystemThreads::current_core())) SystemThreads::move_to(devices_[0].worker->cores());
 }
 
 void ForkJoin::defer_others(ShardTasks& tasks) noexcept {

@@ -102,7 +102,7 @@ class Report {
 
   /// For a stage of a Pipeline: the part of the time of the pipeline's calls in which it had no step. Otherwise 0.
   double bubble() const noexcept { return pipeline_ > seconds() ? 1 - seconds() / pipeline_ : 0; }
-  /// The same report as that of a stage of a Pipeline whose calls took so long.
+  /// Returns this as the report of a stage of a Pipeline. `pipeline_seconds` is the time of the pipeline's calls.
   Report of_stage(double pipeline_seconds) && {
     pipeline_ = pipeline_seconds;
     return std::move(*this);

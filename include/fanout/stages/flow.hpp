@@ -111,9 +111,6 @@ class Flow {
 
   FANOUT_INLINE void run_all(const ShardRunner& runner);
   FANOUT_INLINE void begin(const ShardRunner& runner);
-  /// Moves this thread to the core of the first step's device if it is on that of another device, whose thread could
-  /// not run.
-  FANOUT_INLINE void leave_core(int core) const noexcept;
   FANOUT_INLINE void end() noexcept;
   FANOUT_INLINE void post(std::size_t step) noexcept;
   /// Wakes the thread that waits for the flow.

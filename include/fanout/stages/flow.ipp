@@ -9,7 +9,6 @@
 #include <fanout/sync/clock.hpp>
 #include <fanout/sync/futex.hpp>
 #include <fanout/waiting/wait_policy.hpp>
-#include <fanout/worker/system_threads.hpp>
 #include <fanout/worker/worker.hpp>
 
 namespace fanout { inline namespace v0 { namespace detail {
@@ -56,17 +55,11 @@ void Flow::begin(const ShardRunner& runner) {
 
 void Flow::run_all(const ShardRunner& runner) {
   begin(runner);
-  leave_core(SystemThreads::current_core());
+  for (const Step& step : steps_) {
+    if (step.device != nullptr) steps_[0].device->worker->take_caller_from(*step.device->worker);
+  }
   from_step_(0);
   if (!wait()) refuse_after_fork();
-}
-
-void Flow::leave_core(int core) const noexcept {
-  const backend::Worker& first = *steps_[0].device->worker;
-  for (const Step& step : steps_) {
-    if (step.device == nullptr || step.device->worker == &first || !step.device->worker->needs(core)) continue;
-    return SystemThreads::move_to(first.cores());
-  }
 }
 
 void Flow::start(const ShardRunner& runner) {

@@ -23,8 +23,8 @@
 #include <fanout/plan/plan.hpp>
 #include <fanout/scatter/batch_rows.hpp>
 #include <fanout/stages/batch_reductions.hpp>
-#include <fanout/stages/first_failure.hpp>
 #include <fanout/stages/flow.hpp>
+#include <fanout/stages/flow_scope.hpp>
 #include <fanout/stages/join_batches.hpp>
 #include <fanout/stages/micro_batch.hpp>
 #include <fanout/stages/pipeline_options.hpp>
@@ -69,7 +69,7 @@ class PipelineCall<Stages, std::index_sequence<I...>, Args...> {
         values_((static_cast<void>(I), batches_.size())...),
         whole_(target_),
         flow_(stages * batches_.size()),
-        failure_(options.deadline, scope) {
+        scope_(options.deadline, scope) {
     if ((std::get<I>(calls_).is_measured() || ...)) flow_.timed_by(time);
     const std::size_t most = in_flight(options, stages);
     for (std::size_t k = 0; k < batches_.size(); ++k) (flow_.add(step(I, k), std::get<I>(calls_).main_device()), ...);
@@ -109,13 +109,13 @@ class PipelineCall<Stages, std::index_sequence<I...>, Args...> {
   }
   void run_step(std::size_t step) noexcept {
     static constexpr void (PipelineCall::*run_stages[])(std::size_t) = {&PipelineCall::run_stage<I>...};
-    failure_.run(step, [&] { (this->*run_stages[step / batches_.size()])(step % batches_.size()); });
+    scope_.run(step, [&] { (this->*run_stages[step / batches_.size()])(step % batches_.size()); });
   }
   /// The result, when the flow has ended. Does not use the models. `team`: devices whose threads help, or null.
   Result end(const DeviceTable* team) {
-    if (failure_.exception() != nullptr) {
-      const std::size_t k = failure_.step() % batches_.size();
-      throw StageError(failure_.step() / batches_.size(), k, batches_[k].rows, failure_.exception());
+    if (scope_.failure() != nullptr) {
+      const std::size_t k = scope_.failed_step() % batches_.size();
+      throw StageError(scope_.failed_step() / batches_.size(), k, batches_[k].rows, scope_.failure());
     }
     if constexpr (!std::is_void_v<Result>) return join(team);
   }
@@ -187,7 +187,7 @@ class PipelineCall<Stages, std::index_sequence<I...>, Args...> {
   BatchReductions reductions_;
   OutputBuffers whole_;  // of the last stage
   Flow flow_;
-  FirstFailure failure_;
+  FlowScope scope_;
 };
 
 }}}  // namespace fanout::v0::detail

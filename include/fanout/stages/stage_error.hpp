@@ -12,7 +12,8 @@
 namespace fanout { inline namespace v0 {
 
 /// Thrown by a call of a Pipeline if a stage threw, after all steps that had begun have ended. Holds what the stage
-/// threw. If several stages threw at the same time, holds that of one of them.
+/// threw, or a Timeout for a step that began or ended after PipelineOptions::deadline. If several stages threw at the
+/// same time, holds that of one of them.
 class [[gnu::visibility("default")]] StageError : public Error {
  public:
   /// `exception` is not null.

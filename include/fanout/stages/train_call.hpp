@@ -17,8 +17,8 @@
 #include <fanout/scatter/broadcast.hpp>
 #include <fanout/stages/batch_reductions.hpp>
 #include <fanout/stages/checked_schedule.hpp>
-#include <fanout/stages/first_failure.hpp>
 #include <fanout/stages/flow.hpp>
+#include <fanout/stages/flow_scope.hpp>
 #include <fanout/stages/micro_batch.hpp>
 #include <fanout/stages/part_of.hpp>
 #include <fanout/stages/pipeline_options.hpp>
@@ -75,7 +75,7 @@ class TrainCall<Stages, std::index_sequence<I...>, X, Targets, Loss> {
         loss_(loss),
         kept_((static_cast<void>(I), batches_.size())...),
         flow_(3 * stages * batches_.size()),
-        failure_(options.deadline, current_call()) {
+        scope_(options.deadline, current_call()) {
     (std::get<I>(calls_).check_trainable(batches_[0].rows.size(), I), ...);
     if ((std::get<I>(calls_).is_measured() || ...)) flow_.timed_by(time);
     const DeviceEntry* const devices[] = {&std::get<I>(calls_).main_device()...};
@@ -103,10 +103,10 @@ class TrainCall<Stages, std::index_sequence<I...>, X, Targets, Loss> {
     settle_inputs(std::tie(x_, targets_));
     (std::get<I>(calls_).enter(CallOrder::any), ...);
     flow_.run([this](std::size_t step) noexcept { run_step(step); });
-    if (failure_.exception() != nullptr) {
-      const std::size_t k = failure_.step() % batches_.size();
-      const std::size_t stage = failure_.step() / batches_.size() % stages;
-      throw StageError(stage, k, batches_[k].rows, failure_.exception());
+    if (scope_.failure() != nullptr) {
+      const std::size_t k = scope_.failed_step() % batches_.size();
+      const std::size_t stage = scope_.failed_step() / batches_.size() % stages;
+      throw StageError(stage, k, batches_[k].rows, scope_.failure());
     }
     // The last micro-batch has what all have come to.
     return std::pair{std::move(made(loss_of_batch_)), std::tuple{gradients_of<I>()...}};
@@ -120,7 +120,7 @@ class TrainCall<Stages, std::index_sequence<I...>, X, Targets, Loss> {
   void run_step(std::size_t step) noexcept {
     static constexpr void (TrainCall::*ways[])(std::size_t) = {&TrainCall::go_forward<I>..., &TrainCall::go_back<I>...,
                                                                &TrainCall::find_gradients<I>...};
-    failure_.run(step, [&] { (this->*ways[step / batches_.size()])(step % batches_.size()); });
+    scope_.run(step, [&] { (this->*ways[step / batches_.size()])(step % batches_.size()); });
   }
 
   template <std::size_t S>
@@ -244,7 +244,7 @@ class TrainCall<Stages, std::index_sequence<I...>, X, Targets, Loss> {
   BatchReductions reductions_[stages];
   BatchReductions reductions_of_weights_[stages];
   Flow flow_;
-  FirstFailure failure_;
+  FlowScope scope_;
 };
 
 }}}  // namespace fanout::v0::detail

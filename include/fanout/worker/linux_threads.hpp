@@ -33,8 +33,8 @@ struct LinuxThreads {
 
   /// The core on which the calling thread runs now.
   static int current_core() noexcept { return ::sched_getcpu(); }
-  /// Moves the calling thread to one of these cores. It may run on all of its cores from then on, as before. Does
-  /// nothing if it may run on none of these, or within a millisecond after the last time.
+  /// Moves the calling thread to the first of these cores that its affinity mask has. The mask stays as it is, so the
+  /// kernel may move the thread again. Does nothing if the mask has none of them. Moves a thread once a millisecond.
   [[gnu::cold]] FANOUT_INLINE static void move_to(const std::vector<int>& cores) noexcept;
 };
 

@@ -151,7 +151,7 @@ class Trial:
                 if failures == 0:
                     break
             if failures == 2:
-                return Verdict("fails", unit.name, first_failure(said))
+                return Verdict("fails", unit.name, flow_scope(said))
         return Verdict("lives")
 
     def refuse(self, unit, scratch):
@@ -182,7 +182,7 @@ def first_error(said):
     return line.partition(" error: ")[2][:70]
 
 
-def first_failure(said):
+def flow_scope(said):
     """Returns the name of the first test case that failed, or what else went wrong."""
     case = ""
     for line in said.splitlines():

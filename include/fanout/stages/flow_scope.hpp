@@ -12,17 +12,17 @@
 
 namespace fanout { inline namespace v0 { namespace detail {
 
-/// The first exception of the steps of a flow. A step that begins or ends after the deadline has one, too. Steps that
-/// begin after it are left out.
-class FirstFailure {
+/// The scope in which the steps of a flow run. It has a deadline, and the first exception of a step. A step that begins
+/// or ends after the deadline throws Timeout. Steps that begin after an exception are left out.
+class FlowScope {
  public:
   /// The steps run in a scope inside of `outer`, which it borrows. The deadline counts from now on.
-  FirstFailure(const Duration& deadline, const CallScope* outer) noexcept
+  FlowScope(const Duration& deadline, const CallScope* outer) noexcept
       : deadline_(deadline),
         outer_(outer),
         limited_{.caller = outer, .stop_at = deadline == Duration::forever() ? Clock::never : Clock::after(deadline)} {}
-  FirstFailure(const FirstFailure&) = delete;
-  FirstFailure& operator=(const FirstFailure&) = delete;
+  FlowScope(const FlowScope&) = delete;
+  FlowScope& operator=(const FlowScope&) = delete;
 
   /// Calls `f()` in the scope, unless a step has failed before. Notes what it throws.
   template <class F>
@@ -43,8 +43,8 @@ class FirstFailure {
   // For use when all steps have ended:
 
   /// Null if none has failed.
-  const std::exception_ptr& exception() const noexcept { return exception_; }
-  std::size_t step() const noexcept { return step_; }
+  const std::exception_ptr& failure() const noexcept { return exception_; }
+  std::size_t failed_step() const noexcept { return step_; }
 
  private:
   void check_deadline() const {
@@ -63,5 +63,5 @@ class FirstFailure {
 }}}  // namespace fanout::v0::detail
 
 #if !defined(FANOUT_SEPARATE_COMPILATION)
-#include <fanout/stages/first_failure.ipp>
+#include <fanout/stages/flow_scope.ipp>
 #endif
