@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <cstddef>
+#include <string>
 #include <vector>
 
 #include <fanout/base/error.hpp>
@@ -60,13 +61,15 @@ Schedule OneForwardOneBackward::operator()(const Schedule::Shape& shape) const {
 Schedule Interleaved::operator()(const Schedule::Shape& shape) const {
   const std::size_t stages = shape.devices.size();
   const std::size_t p = *std::max_element(shape.devices.begin(), shape.devices.end()) + 1;
+  const auto refuse = [&](const std::string& found) {
+    throw InvalidArgument(explain({.what = "the schedule Interleaved does not fit the devices of the stages",
+                                   .expected = detail::Text() << "the same number of stages on each of " << p
+                                                              << " devices, stage s on device s % " << p,
+                                   .found = found}));
+  };
+  if (stages % p != 0) refuse(std::to_string(stages) + " stages");
   for (std::size_t s = 0; s < stages; ++s) {
-    if (shape.devices[s] == s % p && stages % p == 0) continue;
-    throw InvalidArgument(
-        explain({.what = "the schedule Interleaved does not fit the devices of the stages",
-                 .expected = detail::Text()
-                             << "the same number of stages on each of " << p << " devices, stage s on device s % " << p,
-                 .found = detail::Text() << stages << " stages, stage " << s << " on device " << shape.devices[s]}));
+    if (shape.devices[s] != s % p) refuse(detail::Text() << "stage " << s << " on device " << shape.devices[s]);
   }
   // Micro-batches go through the stages of a device in groups of at least p, so that the first one of a group has come
   // round when the device gets to the next stage.
