@@ -10,8 +10,8 @@ void FlowInLists::step_was_posted() noexcept {
 }
 
 void FlowInLists::flow_has_ended() noexcept {
+  call_.set_running(false);  // before the models let anyone go on: whoever waited for them finds the call ready
   for (Entry& entry : entries_) entry.calls()->end_call(entry);
-  call_.set_running(false);
 }
 
 }}}  // namespace fanout::v0::detail
