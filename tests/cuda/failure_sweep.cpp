@@ -9,6 +9,7 @@
 #include <cstdlib>
 #include <cstring>
 #include <string>
+#include <tuple>
 #include <utility>
 #include <vector>
 
@@ -22,6 +23,7 @@
 #include <fanout/context/launch.hpp>
 #include <fanout/cuda.hpp>
 #include <fanout/cuda/transfer/peer_access.hpp>
+#include <fanout/stages.hpp>
 
 #include "cuda/gpus.hpp"
 #include "cuda/host_launcher.hpp"
@@ -468,4 +470,84 @@ TEST_CASE("failure sweep: a GPU is lost between copies from GPU to GPU") {
         check_shifted(to_host(model(fanout::to(host, CudaDevice(0)))), host, 5);
       },
       1);
+}
+
+namespace {
+
+/// y = weight * x. Its gradient is found on the GPU.
+struct TrainedWeight {
+  float weight = 1;
+
+  auto forward(Context auto& ctx, View<const float, 2> x) const {
+    auto y = fanout::output<float>(ctx, x.extent(1));
+    fanout::launch(ctx, x.size(), [x, by = weight, to = y.data()](std::size_t i) { to[i] = by * x.data()[i]; });
+    return fanout::saved(y, x);
+  }
+  auto backward(Context auto& ctx, const auto& saved_x, View<const float, 2> dy) const {
+    auto dx = fanout::output<float>(ctx, dy.extent(1));
+    const auto gradient = fanout::empty<float>(ctx, 1);
+    fanout::launch(ctx, dy.size(), [dy, by = weight, to = dx.data()](std::size_t i) { to[i] = by * dy.data()[i]; });
+    fanout::launch(ctx, 1, [x = View<const float, 2>(saved_x), dy, gradient](std::size_t) {
+      gradient[0] = 0;
+      for (std::size_t i = 0; i < dy.size(); ++i) gradient[0] += x.data()[i] * dy.data()[i];
+    });
+    return std::pair{dx, fanout::psum(gradient)};
+  }
+};
+
+/// The sum of the results.
+const auto sum_of_results = [](Context auto& ctx, View<const float, 2> y, View<const float, 2>) {
+  const auto dy = fanout::empty<float>(ctx, y.extent(0), y.extent(1));
+  const auto sum = fanout::empty<float>(ctx, 1);
+  fanout::launch(ctx, 1, [y, dy, sum](std::size_t) {
+    sum[0] = 0;
+    for (std::size_t i = 0; i < y.size(); ++i) {
+      dy.data()[i] = 1;
+      sum[0] += y.data()[i];
+    }
+  });
+  return std::pair{fanout::psum(sum), dy};
+};
+
+auto in_two_stages(const auto& first, const auto& second) {
+  return fanout::Pipeline{fanout::PipelineOptions{.micro_batches = 3}, fanout::stage(first, fanout::cuda_devices({0})),
+                          fanout::stage(second, two_gpus())};
+}
+
+}  // namespace
+
+TEST_CASE("failure sweep: a pipeline") {
+  if (!fanout_test::has_stand_in(1)) return;
+  const fanout_test::Watched watched;
+  const auto net = in_two_stages(shifted_by(5), shifted_by(-10));
+  sweep(net, [](auto& stages) {
+    const auto x = numbers(7, 3);
+    const auto y = to_host(stages(x));
+    for (std::size_t i = 0; i < x.size(); ++i) CHECK(y.data()[i] == 4 * x.data()[i]);
+  });
+}
+
+TEST_CASE("failure sweep: an asynchronous call of a pipeline") {
+  if (!fanout_test::has_stand_in(1)) return;
+  const fanout_test::Watched watched;
+  const auto net = in_two_stages(shifted_by(5), shifted_by(-10));
+  sweep(net, [](auto& stages) {
+    const auto x = numbers(7, 3);
+    const auto y = to_host(stages.async(x).get());
+    for (std::size_t i = 0; i < x.size(); ++i) CHECK(y.data()[i] == 4 * x.data()[i]);
+  });
+}
+
+TEST_CASE("failure sweep: training in stages") {
+  if (!fanout_test::has_stand_in(1)) return;
+  const fanout_test::Watched watched;
+  const auto net = in_two_stages(TrainedWeight{2}, TrainedWeight{3});
+  sweep(net, [](auto& stages) {
+    const auto x = numbers(7, 3);
+    const auto [loss, gradients] = stages.train(x, x, sum_of_results);
+    const float all = 20 * 21 / 2;  // the sum of x
+    CHECK(to_host(loss)[0] == 6 * all);
+    CHECK(to_host(std::get<0>(gradients))[0] == 3 * all);
+    CHECK(to_host(std::get<1>(gradients))[0] == 2 * all);
+  });
 }

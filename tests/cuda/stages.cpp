@@ -4,6 +4,7 @@
 #include <doctest/doctest.h>
 
 #include <cstddef>
+#include <tuple>
 #include <utility>
 #include <vector>
 
@@ -19,6 +20,7 @@
 
 namespace {
 
+using namespace fanout::literals;
 using fanout::Context;
 using fanout::cuda_devices;
 using fanout::Pipeline;
@@ -191,6 +193,74 @@ TEST_CASE("stages on GPUs: each schedule gives the same bits") {
   const auto wanted = train(TrainedScale{0.2}, TrainedScale{0.3}, TrainedScale{7}, fanout::OneForwardOneBackward{});
   CHECK(train(TrainedScale{0.2}, TrainedScale{0.3}, TrainedScale{7}, fanout::GPipe{}) == wanted);
   CHECK(train(SplitScale{{0.2}}, SplitScale{{0.3}}, SplitScale{{7}}, fanout::ZeroBubble{}) == wanted);
+}
+
+namespace {
+
+/// x -> {a: 2 x, b: 3 x}
+struct TrainedFork {
+  TrainedScale first{2};
+  TrainedScale second{3};
+
+  auto forward(Context auto& ctx, View<const double, 1> x) const {
+    return fanout::saved(fanout::dict("a"_k = first.forward(ctx, x).value, "b"_k = second.forward(ctx, x).value), x);
+  }
+  auto backward(Context auto& ctx, const auto& x, const auto& dy) const {
+    auto [da, gradient_a] = first.backward(ctx, x, View<const double, 1>(dy["a"_k]));
+    auto [db, gradient_b] = second.backward(ctx, x, View<const double, 1>(dy["b"_k]));
+    return std::pair{da, std::tuple{gradient_a, gradient_b}};
+  }
+};
+/// a -> {c: 4 a}
+struct TrainedUnderKey {
+  TrainedScale layer{4};
+
+  auto forward(Context auto& ctx, View<const double, 1> a) const {
+    return fanout::saved(fanout::dict("c"_k = layer.forward(ctx, a).value), a);
+  }
+  auto backward(Context auto& ctx, const auto& a, const auto& dy) const {
+    return layer.backward(ctx, a, View<const double, 1>(dy["c"_k]));
+  }
+};
+/// (c, a, b) -> c + a + b
+struct TrainedSum {
+  auto forward(Context auto& ctx, View<const double, 1> c, View<const double, 1> a, View<const double, 1> b) const {
+    auto y = fanout::output<double>(ctx);
+    fanout::launch(ctx, c.size(), [c, a, b, to = View<double, 1>(y)](std::size_t i) { to[i] = c[i] + a[i] + b[i]; });
+    return fanout::saved(y, 0);
+  }
+  auto backward(int, View<const double, 1> dy) const {
+    return std::pair{fanout::dict("a"_k = dy, "b"_k = dy, "c"_k = dy), fanout::psum(0)};
+  }
+};
+
+}  // namespace
+
+TEST_CASE("stages on GPUs: what comes back under a shared key is added") {
+  if (!fanout_test::has_stand_in(1)) return;
+  const auto all = fanout::DeviceSet<fanout::CudaDevice>(fanout::CudaDevice::visible());
+  Tensor<double, 1> x(13);
+  double wanted_loss = 0;
+  double wanted = 0;  // of y = 4 a + a + b = 5 (2 x) + 3 x
+  for (std::size_t i = 0; i < 13; ++i) {
+    x(i) = static_cast<double>(i % 4);
+    wanted_loss += 13 * x(i) * 13 * x(i);
+    wanted += 13 * x(i) * x(i);
+  }
+  const auto check = [&](const auto& first, const auto& second, const auto& third) {
+    const Pipeline net{PipelineOptions{.micro_batches = 3}, stage(TrainedFork{}, first),
+                       stage(TrainedUnderKey{}, second).takes("a"_k),
+                       stage(TrainedSum{}, third).takes("c"_k, "a"_k, "b"_k)};
+    const auto [loss, gradients] = net.train(x, Tensor<double, 1>(13), distance);
+    CHECK(to_host(loss)[0] == wanted_loss);
+    const auto& [a, b] = std::get<0>(gradients);
+    CHECK(to_host(a)[0] == 5 * wanted);
+    CHECK(to_host(b)[0] == wanted);
+    CHECK(to_host(std::get<1>(gradients))[0] == 2 * wanted);
+  };
+  check(all, cuda_devices({0}), all);
+  check(cuda_devices({0}), fanout::host_devices(2), all);
+  check(fanout::host_devices(1), all, cuda_devices({0}));
 }
 
 TEST_CASE("stages on GPUs: batches follow each other") {

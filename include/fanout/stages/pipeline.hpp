@@ -100,6 +100,10 @@ class Pipeline {
   /// stage s of p keeps the states of at most p - s micro-batches. Gradients are combined in the order of the
   /// micro-batches, so they have the same bits for each schedule.
   ///
+  /// A stage that takes values under keys returns as dx a dict with these keys; with one key, dx may stand alone. dy of
+  /// a stage whose keys are taken is a dict with them. What several stages give back for one key is added in their
+  /// order.
+  ///
   /// The first stages may save nothing, as one that only prepares the input. They go forward only, and have
   /// no_gradients.
   ///
@@ -114,10 +118,8 @@ class Pipeline {
     using All = std::tuple<Stages...>;
     using detail::Untrainable;
     constexpr Untrainable why = detail::untrainable<All, 0, X, Targets, Loss>();
-    static_assert(
-        why != Untrainable::takes_keys,
-        "fanout: a stage that takes values under keys cannot be trained; let each stage take the whole result "
-        "of the one before");
+    static_assert(why != Untrainable::key_is_not_made,
+                  "fanout: a stage takes a key that no stage before it makes; return a dict with this key from one");
     static_assert(
         why != Untrainable::saves_nothing,
         "fanout: the forward of a stage that is trained returns saved(y, state), for its backward(state, dy)");
@@ -125,6 +127,11 @@ class Pipeline {
                   "fanout: a stage that is trained needs `backward(state, dy)`, with a context first if it wants one, "
                   "which takes what its forward saves and what the next stage, or the loss, returns; or both "
                   "`backward_input(state, dy)` and `backward_weights(kept)`");
+    static_assert(why != Untrainable::gives_to_nobody,
+                  "fanout: no stage takes what a stage that is trained returns, so nothing comes back to it; let a "
+                  "later stage take one of its keys, or leave the stage out");
+    static_assert(why != Untrainable::lacks_key_in_dx,
+                  "fanout: the backward of a stage that takes values under keys returns as dx a dict with these keys");
     static_assert(why != Untrainable::is_not_reduced,
                   "fanout: the loss and the gradients of a stage are combined over shards and micro-batches; return "
                   "each as psum(x), pmean(x) or another reduction");

@@ -123,19 +123,6 @@ class PipelineCall<Stages, std::index_sequence<I...>, Args...> {
  private:
   std::size_t step(std::size_t stage, std::size_t batch) const noexcept { return stage * batches_.size() + batch; }
 
-  /// The last stage that takes something of the result of stage S, which is kept until then.
-  template <std::size_t S>
-  static constexpr std::size_t last_taker() noexcept {
-    std::size_t found = S + 1;
-    const auto look_at = [&found]<std::size_t T>(std::integral_constant<std::size_t, T>) {
-      if constexpr (T > S) {
-        if (Types<T>::Takes::takes_of(S)) found = T;
-      }
-    };
-    (look_at(std::integral_constant<std::size_t, I>()), ...);
-    return found;
-  }
-
   template <std::size_t S>
   void run_stage(std::size_t k) {
     const auto& calls = std::get<S>(calls_);
@@ -162,7 +149,8 @@ class PipelineCall<Stages, std::index_sequence<I...>, Args...> {
       Types<S>::Takes::give(
           [&](auto maker) -> const auto& { return made(std::get<maker>(values_)[k]); }, call);
     }
-    ((S != 0 && last_taker<I>() == S ? std::get<I>(values_)[k].reset() : void()), ...);
+    ((S != 0 && last_taker<CallResults<Stages, Args...>, Stages, I>() == S ? std::get<I>(values_)[k].reset() : void()),
+     ...);
   }
 
   Result join(const DeviceTable* team) {

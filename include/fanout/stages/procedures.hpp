@@ -65,9 +65,9 @@ auto call_backward(M& model, Ctx& ctx, State&& state, Dy&& dy) {
 template <bool gives_dx, class Dx, class End, class... Before>
 auto with_dx(Dx&& dx, End&& end, Before&&... before) {
   if constexpr (gives_dx) {
-    return std::tuple{std::forward<Before>(before)..., std::forward<Dx>(dx), std::forward<End>(end)};
+    return std::make_tuple(std::forward<Before>(before)..., std::forward<Dx>(dx), std::forward<End>(end));
   } else {
-    return std::tuple{std::forward<Before>(before)..., std::forward<End>(end)};
+    return std::make_tuple(std::forward<Before>(before)..., std::forward<End>(end));  // also of a tuple alone
   }
 }
 template <bool gives_dx, class Result, class... Before>
@@ -83,21 +83,21 @@ auto backward_result(Result&& result, Before&&... before) {
 }
 
 /// Calls `forward_and_save` if there is one, for a model whose `forward` must save nothing; otherwise `forward`.
-template <class M, class Ctx, class X>
-auto call_saving_forward(M& model, Ctx& ctx, X&& x) {
-  if constexpr (requires { model.forward_and_save(std::forward<X>(x)); }) {
-    return model.forward_and_save(std::forward<X>(x));
+template <class M, class Ctx, class... X>
+auto call_saving_forward(M& model, Ctx& ctx, X&&... x) {
+  if constexpr (requires { model.forward_and_save(std::forward<X>(x)...); }) {
+    return model.forward_and_save(std::forward<X>(x)...);
   } else {
-    return call_forward_and_save(model, ctx, std::forward<X>(x));
+    return call_forward_and_save(model, ctx, std::forward<X>(x)...);
   }
 }
 
 /// Calls `forward`, and keeps the state on the device. That of the last stage keeps its result there, too.
 template <bool keeps_result>
 struct ForwardAndSave : ModelProcedure {
-  template <class M, class Ctx, class X>
-  auto operator()(M& model, Ctx& ctx, X&& x) const {
-    auto saved = call_saving_forward(model, ctx, std::forward<X>(x));
+  template <class M, class Ctx, class... X>
+  auto operator()(M& model, Ctx& ctx, X&&... x) const {
+    auto saved = call_saving_forward(model, ctx, std::forward<X>(x)...);
     if constexpr (!is_saved<decltype(saved)>) {
       return SavesNothing();
     } else if constexpr (keeps_result) {

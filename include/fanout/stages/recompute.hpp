@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 
+#include <tuple>
 #include <utility>
 
 #include <fanout/context/context.hpp>
@@ -17,13 +18,14 @@ template <class M>
 struct Recompute {
   M model;
 
-  template <Context Ctx, class X>
-  auto forward(Ctx& ctx, const X& x) const {
-    return saved(call_forward(model, ctx, x), x);
+  /// Keeps a tuple of what it takes.
+  template <Context Ctx, class... X>
+  auto forward(Ctx& ctx, const X&... x) const {
+    return saved(call_forward(model, ctx, x...), std::make_tuple(x...));
   }
-  template <Context Ctx, class X, class Dy>
-  auto backward(Ctx& ctx, const X& x, const Dy& dy) const {
-    const auto again = call_forward_and_save(model, ctx, x);
+  template <Context Ctx, class State, class Dy>
+  auto backward(Ctx& ctx, const State& state, const Dy& dy) const {
+    const auto again = std::apply([&](const auto&... x) { return call_forward_and_save(model, ctx, x...); }, state);
     return call_backward(model, ctx, again.state, dy);
   }
   template <Context Ctx, class Kept>

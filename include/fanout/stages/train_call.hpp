@@ -19,6 +19,7 @@
 #include <fanout/stages/checked_schedule.hpp>
 #include <fanout/stages/flow.hpp>
 #include <fanout/stages/flow_scope.hpp>
+#include <fanout/stages/given_back.hpp>
 #include <fanout/stages/micro_batch.hpp>
 #include <fanout/stages/part_of.hpp>
 #include <fanout/stages/pipeline_options.hpp>
@@ -27,6 +28,7 @@
 #include <fanout/stages/stage.hpp>
 #include <fanout/stages/stage_calls.hpp>
 #include <fanout/stages/stage_error.hpp>
+#include <fanout/stages/stage_types.hpp>
 #include <fanout/stages/time_in_calls.hpp>
 #include <fanout/stages/train_types.hpp>
 
@@ -54,9 +56,9 @@ class TrainCall<Stages, std::index_sequence<I...>, X, Targets, Loss> {
   /// The values of one micro-batch at a stage.
   template <std::size_t S>
   struct Kept {
-    std::optional<typename Forward<S>::Y> y;  // until the next stage has taken it; of the last one: as its state
+    std::optional<typename Forward<S>::Y> y;  // until the last stage has taken it; of the last one: as its state
     std::optional<typename Forward<S>::State> state;   // until the stage has gone back
-    std::optional<typename Back<S>::Dx> dx;            // until the stage before has gone back
+    std::optional<typename Back<S>::Dx> dx;            // until the stage that it is for has gone back
     std::optional<typename Back<S>::End> for_weights;  // until the gradients are known, if the stage splits backward
   };
 
@@ -109,7 +111,7 @@ class TrainCall<Stages, std::index_sequence<I...>, X, Targets, Loss> {
       throw StageError(stage, k, batches_[k].rows, scope_.failure());
     }
     // The last micro-batch has what all have come to.
-    return std::pair{std::move(made(loss_of_batch_)), std::tuple{gradients_of<I>()...}};
+    return std::pair{std::move(made(loss_of_batch_)), std::make_tuple(gradients_of<I>()...)};
   }
 
  private:
@@ -146,28 +148,64 @@ class TrainCall<Stages, std::index_sequence<I...>, X, Targets, Loss> {
     if constexpr (S == 0) {
       keep_result<S>(k, PartOf<X>{x_, batches_[k].rows});
     } else {
-      auto& y = std::get<S - 1>(kept_)[k].y;
-      keep_result<S>(k, made(y));
-      y.reset();
+      TrainTakes<Stages, S, X>::give(
+          [&](auto maker) -> const auto& { return made(std::get<maker>(kept_)[k].y); },
+          [&](const auto&... in) { keep_result<S>(k, in...); });
+      (forget_result<I, S>(k), ...);
     }
   }
-  template <std::size_t S, class In>
-  void keep_result(std::size_t k, const In& in) {
+  /// The last stage keeps its own.
+  template <std::size_t S, std::size_t Taker>
+  void forget_result(std::size_t k) {
+    if constexpr (S < Taker) {
+      if (last_taker<TrainResults<Stages, X>, Stages, S>() == Taker) std::get<S>(kept_)[k].y.reset();
+    }
+  }
+  template <std::size_t S, class... In>
+  void keep_result(std::size_t k, const In&... in) {
     if constexpr (frozen<S>) {
       std::get<S>(kept_)[k].y.emplace(
-          std::get<S>(calls_).call(micro_batch<S>(k, "forward", nullptr), memory_after<S>(), in));
+          std::get<S>(calls_).call(micro_batch<S>(k, "forward", nullptr), memory_after<S>(), in...));
     } else {
-      keep_result_and_state<S>(k, in);
+      keep_result_and_state<S>(k, in...);
     }
   }
-  template <std::size_t S, class In>
-  void keep_result_and_state(std::size_t k, const In& in) {
+  template <std::size_t S, class... In>
+  void keep_result_and_state(std::size_t k, const In&... in) {
     const ForwardProcedure<Stages, S> procedure;
     auto [y, state] =
-        std::get<S>(calls_).call(micro_batch<S>(k, "forward", nullptr), memory_after<S>(), broadcast(procedure), in);
+        std::get<S>(calls_).call(micro_batch<S>(k, "forward", nullptr), memory_after<S>(), broadcast(procedure), in...);
     auto& kept = std::get<S>(kept_)[k];
     kept.y.emplace(std::move(y));
     kept.state.emplace(std::move(state));
+  }
+
+  /// Takes what comes back to the stage.
+  template <std::size_t S>
+  typename TrainDy<Stages, S, X, Targets, Loss>::type take_dy(std::size_t k) {
+    if constexpr (gives_only_to_next<Stages, S, X>()) {
+      auto& dx = std::get<S + 1>(kept_)[k].dx;
+      auto dy = std::move(made(dx));
+      dx.reset();
+      return dy;
+    } else {
+      return [&]<std::size_t... N>(std::index_sequence<N...>) {
+        auto dy = KeysOf<typename Forward<S>::Y>::back(std::get<S>(calls_).memory(), batches_[k].rows,
+                                                       given<S, S + 1 + N>(k)...);
+        (forget_dx<S, S + 1 + N>(k), ...);
+        return dy;
+      }
+      (std::make_index_sequence<last - S>());
+    }
+  }
+  template <std::size_t S, std::size_t Taker>
+  void forget_dx(std::size_t k) {
+    if (!gives_dx<Stages, Taker, X, S>()) std::get<Taker>(kept_)[k].dx.reset();
+  }
+  template <std::size_t S, std::size_t Taker>
+  auto given(std::size_t k) {
+    return GivenBackBy<Stages, S, Taker, X, Targets, Loss>{made(std::get<Taker>(kept_)[k].dx),
+                                                           std::get<Taker>(calls_).devices()[0]};
   }
 
   template <std::size_t S>
@@ -181,9 +219,7 @@ class TrainCall<Stages, std::index_sequence<I...>, X, Targets, Loss> {
       keep_end<S>(k, result);
     } else if constexpr (!frozen<S>) {
       const typename Back<S>::Procedure procedure;
-      auto& dy = std::get<S + 1>(kept_)[k].dx;
-      auto result = call_back<S>(k, procedure, made(dy));
-      dy.reset();
+      auto result = call_back<S>(k, procedure, take_dy<S>(k));
       keep_end<S>(k, result);
     }
     kept.state.reset();
