@@ -135,6 +135,8 @@ TEST_CASE("only the proportions of weights count, however large or small they ar
   const double least = std::numeric_limits<double>::denorm_min();
   CHECK(WeightedSplit{least, least}(8, 2) == EvenSplit{}(8, 2));
   CHECK(sizes(WeightedSplit{least, std::numeric_limits<double>::max()}, 1000, 2) == Sizes{0, 1000});
+  const double normal = std::numeric_limits<double>::min();  // the others are halves of it, without its exponent
+  CHECK(sizes(WeightedSplit{normal / 2, normal, normal / 4}, 700, 3) == Sizes{200, 400, 100});
   CHECK(WeightedSplit{least, std::numeric_limits<double>::max()}(0, 2).size() == 2);  // not of weight zero
   CHECK(WeightedSplit{-0.0, 1}(0, 2).size() == 1);
 }

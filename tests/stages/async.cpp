@@ -3,6 +3,7 @@
 #include <doctest/doctest.h>
 
 #include <atomic>
+#include <chrono>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
@@ -140,6 +141,34 @@ TEST_CASE("update() runs and waits for pending calls, on any thread") {
   }
   for (std::thread& thread : threads) thread.join();
   CHECK(net.stage<1>().model().scale == 63);
+}
+
+TEST_CASE("update() waits for a pending call that runs, also after another one was taken") {
+  std::atomic<bool> runs{false};
+  std::atomic<bool> is_updated{false};
+  std::atomic<bool> came_early{false};
+  const auto forward = [&](Column x) {
+    if (x(0) == 1) {
+      runs = true;
+      const auto end = std::chrono::steady_clock::now() + std::chrono::milliseconds(20);
+      while (!is_updated && std::chrono::steady_clock::now() < end) std::this_thread::yield();
+      if (is_updated) came_early = true;
+    }
+    return Tensor<double, 1>(x);
+  };
+  const auto devices = host_devices(2);
+  Pipeline net{PipelineOptions{.micro_batches = 1}, stage(forward, host_devices(1)),
+               stage(forward, DeviceSet<fanout::HostDevice>({devices[1]}))};
+  Tensor<double, 1> slow(1);
+  slow(0) = 1;
+  auto first = net.async(numbers(1));
+  auto second = net.async(slow);
+  first.get();
+  std::thread caller([&second] { second.get(); });
+  while (!runs) std::this_thread::yield();
+  net.stage<0>().update([&](const auto&) { is_updated = true; });
+  caller.join();
+  CHECK_FALSE(came_early);
 }
 
 TEST_CASE("a pipeline may end on the thread of a device that its pending call needs") {

@@ -18,6 +18,7 @@
 #include <sys/prctl.h>
 #endif
 
+#include <fanout/waiting/wake_latency.hpp>
 #include <fanout/worker/cores.hpp>
 
 #include "support/affinity.hpp"

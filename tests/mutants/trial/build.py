@@ -28,7 +28,10 @@ OPTIMISED = ("-O2", "-D_GLIBCXX_ASSERTIONS")
 PRECOMPILE = ("-fpch-validate-input-files-content", "-x", "c++-header")
 STAND_INS = {"cudart": "cudart.so.13", "nccl": "nccl.so.2"}
 STANDARD = re.compile(r"^[ \t]*#[ \t]*include <([a-z_]+)>", re.MULTILINE)
-BODIES = {"cuda": ("", "cuda/"), "nccl": ("", "cuda/"), "mpi": ("", "mpi/")}  # others: ("",)
+CORE = "include/fanout/source.hpp"
+# What kinds of units link besides CORE.
+BODIES = {"cuda": ["include/fanout/cuda/source.hpp"], "nccl": ["include/fanout/cuda/source.hpp"],
+          "mpi": ["include/fanout/mpi/source.hpp"], "ranks": ["tests/mpi/threads/bodies.cpp"]}
 MPI_RUN = ["mpirun.openmpi", "--oversubscribe", "--bind-to", "none", "--mca", "btl", "self,vader", "--mca",
            "mpi_yield_when_idle", "1", "-n", "2"]
 
@@ -146,7 +149,7 @@ class Build:
         return run(command + ["-c", source or unit.source, "-o", object], COMPILE_SECONDS, self.root)
 
     def sources_of_bodies(self, unit):
-        names = [f"include/fanout/{part}source.hpp" for part in BODIES.get(unit.kind, ("",))]
+        names = [CORE, *BODIES.get(unit.kind, [])]
         return [name for name in names if os.path.exists(os.path.join(self.root, name))]
 
     def bodies(self, unit, under="", scratch=None):
@@ -154,10 +157,10 @@ class Build:
         One folder `scratch` has one change."""
         objects = []
         for source in self.sources_of_bodies(unit):
-            kind = "core" if source == "include/fanout/source.hpp" else unit.kind
+            kind = "core" if source == CORE else unit.kind
             alike = Unit("", kind, unit.flags)
             digest = self.sum(self.version, alike, under, self.suite.digest(source))
-            name = source.removeprefix("include/")
+            name = source.removeprefix("include/").removeprefix("tests/")
             path = self.kept(f"{kind}+{name}{under}{''.join(unit.flags)}", digest) + ".o"
             text = self.write(path + ".cpp", f"#include <{name}>\n")
             if scratch:

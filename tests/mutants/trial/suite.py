@@ -2,9 +2,9 @@
 """The files of tests, and the order in which a change is tried on them.
 
 In the suite: the tests of each room, tests/conformance, tests/contributing, tests/steady_state/counts.cpp and
-tests/must_not_compile. Tests in tests/cuda run on the stand-ins for CUDA and NCCL, those in tests/mpi on two ranks. Not in
-it: adapters, OpenMP, whole programs (two_units, without_threads, shared_registry, consumer, cuda/programs), nvcc,
-callgrind, mpi/nccl.
+tests/must_not_compile. Tests in tests/cuda run on the stand-ins for CUDA and NCCL, those in tests/mpi on two ranks or,
+in tests/mpi/threads, on threads. Not in it: adapters, OpenMP, whole programs (two_units, without_threads,
+shared_registry, consumer, cuda/programs), nvcc, callgrind, mpi/nccl.
 """
 
 import dataclasses
@@ -24,7 +24,7 @@ class Unit:
     """One file of tests, tests/NAME.cpp, and how it is built."""
 
     name: str
-    kind: str = "core"  # or "cuda", "nccl", "mpi", "refused"
+    kind: str = "core"  # or "cuda", "nccl", "mpi", "ranks", "refused"
     flags: tuple = FAST
     libraries: tuple = ()
 
@@ -58,6 +58,9 @@ class Suite:
                     yield Unit(name)
         for name in self.names("tests/steady_state/counts.cpp"):
             yield Unit(name, flags=("-O2", "-U_FORTIFY_SOURCE", "-fno-builtin"), libraries=("-ldl",))
+        for name in self.names("tests/mpi/threads/*.cpp"):
+            if name != "mpi/threads/bodies":
+                yield Unit(name, "ranks")
         for name in self.names("tests/must_not_compile/**/*.cpp"):
             yield Unit(name, "refused")
         for name in self.names("tests/cuda/*.cpp") + self.names_in_rooms("cuda") if self.cuda else []:

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include <doctest/doctest.h>
 
-#include <fanout/call/late_shard.hpp>
+#include <fanout/call/shard_remains.hpp>
 
 TEST_CASE("a shard is declared late or in time only once") {
   fanout::detail::Lateness in_time;
