@@ -142,6 +142,14 @@ struct Second {
   auto backward(int, const auto& dy) const { return std::pair{dict("a"_k = Vector(dy)), psum(0)}; }
 };
 
+struct MakeA {
+  auto forward(Numbers x) const { return saved(dict("a"_k = Vector(x)), 0); }
+  auto backward(int, const auto& dy) const { return std::pair{0, psum(dy["a"_k].size())}; }
+};
+struct LastA {
+  auto forward(Numbers a) const { return saved(Vector(a), 0); }
+  auto backward(int, const auto& dy) const { return std::pair{Vector(dy), psum(0)}; }
+};
 struct Make {
   auto forward(Numbers x) const { return saved(dict("b"_k = Vector(x)), 0); }
   auto backward(int, const auto& dy) const { return std::pair{0, psum(dy["b"_k].size())}; }
@@ -239,6 +247,25 @@ TEST_CASE("a stage may take a key of the one before the last, and the next one a
   CHECK(loss == 144 * dot(x, x) / 2);
   CHECK(std::get<0>(std::get<0>(gradients)) == 12 * 6 * dot(x, x));
   CHECK(std::get<1>(std::get<0>(gradients)) == 0);
+}
+
+TEST_CASE("a key may be made and taken by each stage in turn") {
+  const auto square = [] { return stage(Square{}, host_devices(1)).takes("a"_k); };
+  const Pipeline net{PipelineOptions{.micro_batches = 3}, stage(MakeA{}, host_devices(1)), square(), square(),
+                     stage(LastA{}, host_devices(1)).takes("a"_k)};
+  const Vector x = small(5, 0);
+  const auto [loss, gradients] = net.train(x, Vector(5), distance);
+  // y = s2 (s1 x^2)^2, and its gradient by s1 is 2 y. x is -1, 0, 1 or 2.
+  double wanted_loss = 0;
+  double wanted = 0;
+  for (std::size_t i = 0; i < x.size(); ++i) {
+    const double y = x(i) * x(i) * x(i) * x(i);
+    wanted_loss += y * y / 2;
+    wanted += y * y;
+  }
+  CHECK(loss == wanted_loss);
+  CHECK(std::get<1>(gradients) == 2 * wanted);
+  CHECK(std::get<2>(gradients) == wanted);
 }
 
 TEST_CASE("keys of a stage that goes forward only need no dx") {

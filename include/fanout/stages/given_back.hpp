@@ -3,6 +3,7 @@
 
 #include <cstddef>
 #include <iterator>
+#include <optional>
 #include <tuple>
 #include <type_traits>
 #include <utility>
@@ -17,7 +18,7 @@
 #include <fanout/plan/plan.hpp>
 #include <fanout/plan/row_range.hpp>
 #include <fanout/plan/shard.hpp>
-#include <fanout/stages/stage.hpp>
+#include <fanout/stages/micro_batch.hpp>
 #include <fanout/stages/stage_types.hpp>
 #include <fanout/tree/dict.hpp>
 #include <fanout/tree/key.hpp>
@@ -34,10 +35,10 @@ struct PartOfDx {
   DeviceId device;
 };
 
-/// The dx of a stage, Takes, of which a part is for the S-th stage. Borrows it; the part is moved from.
+/// The dx of a stage, Takes, of which a part may be for the S-th stage. Borrows it; the part is moved from.
 template <class Takes, std::size_t S, class Dx>
 struct GivenBack {
-  Dx& dx;
+  std::optional<Dx>& dx;  // empty if all had their part
   DeviceId device;
 
   /// The part for a key, in a tuple. Empty if the stage does not take this key of the S-th stage.
@@ -46,10 +47,10 @@ struct GivenBack {
     if constexpr (!Takes::template takes_key_of<K, S>) {
       return std::tuple<>();
     } else if constexpr (has_key<Dx, K>) {
-      using Value = std::remove_reference_t<decltype(dx[K()])>;
-      return std::tuple{PartOfDx<Value>{dx[K()], device}};
+      auto& value = made(dx)[K()];
+      return std::tuple{PartOfDx<std::remove_reference_t<decltype(value)>>{value, device}};
     } else if constexpr (Takes::takes_one_key) {
-      return std::tuple{PartOfDx<Dx>{dx, device}};
+      return std::tuple{PartOfDx<Dx>{made(dx), device}};
     } else {
       return std::tuple<>();
     }

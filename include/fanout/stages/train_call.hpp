@@ -204,7 +204,7 @@ class TrainCall<Stages, std::index_sequence<I...>, X, Targets, Loss> {
   }
   template <std::size_t S, std::size_t Taker>
   auto given(std::size_t k) {
-    return GivenBackBy<Stages, S, Taker, X, Targets, Loss>{made(std::get<Taker>(kept_)[k].dx),
+    return GivenBackBy<Stages, S, Taker, X, Targets, Loss>{std::get<Taker>(kept_)[k].dx,
                                                            std::get<Taker>(calls_).devices()[0]};
   }
 

@@ -112,7 +112,7 @@ struct TrainForward<Stages, S, X> {
 template <class Stages, std::size_t S, class X, class Targets, class Loss>
 struct TrainBackward;
 
-/// What comes back to the S-th stage: the dx of the next one, or a dict with the keys that stages take of it.
+/// True if the next stage takes the whole result of the S-th one, and no other takes something of it.
 template <class Stages, std::size_t S, class X>
 constexpr bool gives_only_to_next() noexcept {
   return last_taker<TrainResults<Stages, X>, Stages, S>() == S + 1 && !takes_keys<std::tuple_element_t<S + 1, Stages>>;
@@ -120,10 +120,10 @@ constexpr bool gives_only_to_next() noexcept {
 template <class Stages, std::size_t S, std::size_t Taker, class X, class Targets, class Loss>
 using GivenBackBy =
     GivenBack<TrainTakes<Stages, Taker, X>, S, typename TrainBackward<Stages, Taker, X, Targets, Loss>::Dx>;
-/// The stages after the S-th one that take something of it, as offsets from S + 1.
+/// What comes back to the S-th stage: the dx of the next one, or a dict with the keys that stages take of it.
 template <class Stages, std::size_t S, class X, class Targets, class Loss>
 struct TrainDy {
-  template <std::size_t... I>
+  template <std::size_t... I>  // offsets of stages from S + 1
   static auto given(std::index_sequence<I...>) -> decltype(KeysOf<typename TrainForward<Stages, S, X>::Y>::back(
       std::declval<const backend::Memory&>(), RowRange(),
       std::declval<GivenBackBy<Stages, S, S + 1 + I, X, Targets, Loss>>()...));
