@@ -140,6 +140,36 @@ struct Scale {
 };
 // [/trained]
 
+using namespace fanout::literals;
+// [keys back]
+/// y = scale * x + skip. Both go back under their keys.
+struct AddSkipped {
+  Scale scaled;
+
+  auto forward(fanout::Context auto& ctx, fanout::View<const double, 1> x, fanout::View<const double, 1> skip) const {
+    auto [y, state] = scaled.forward(ctx, x);
+    for (std::size_t row = 0; row < skip.size(); ++row) y(row) += skip(row);
+    return fanout::saved(y, state);
+  }
+  auto backward(fanout::Context auto& ctx, const auto& x, fanout::View<const double, 1> dy) const {
+    auto [dx, gradient] = scaled.backward(ctx, x, dy);
+    return std::pair{fanout::dict("x"_k = dx, "skip"_k = dy), gradient};
+  }
+};
+// [/keys back]
+
+/// y = x, and x goes further.
+struct Skip {
+  auto forward(fanout::View<const double, 1> x) const {
+    return fanout::saved(fanout::dict("x"_k = x, "skip"_k = x), 0);
+  }
+  auto backward(int, const auto& dy) const {
+    fanout::Tensor<double, 1> dx(dy["x"_k]);
+    for (std::size_t row = 0; row < dx.size(); ++row) dx(row) += dy["skip"_k](row);
+    return std::pair{std::move(dx), fanout::psum(0)};
+  }
+};
+
 // [split]
 /// Scale, whose gradient can wait.
 struct SplitScale {
@@ -212,6 +242,14 @@ TEST_CASE("documentation: training in stages") {
   const fanout::Pipeline thrifty{fanout::stage(fanout::recompute(Scale{2}), fanout::host_devices(1)),
                                  fanout::stage(Scale{3}, fanout::host_devices(1))};
   CHECK(thrifty.train(x, targets, loss).first < 1e-6);
+
+  const fanout::Pipeline skipping{fanout::stage(Scale{2}, fanout::host_devices(1)),
+                                  fanout::stage(Skip{}, fanout::host_devices(2)),
+                                  fanout::stage(AddSkipped{{3}}, fanout::host_devices(1)).takes("x"_k, "skip"_k)};
+  const auto [half_square, of_scales] = skipping.train(x, fanout::Tensor<double, 1>(x.size()), loss);
+  CHECK(half_square > 0);
+  // y = 2 x + 3 (2 x) = 8 x, so the loss grows by 8 x 4 x for each unit of the first scale, by 8 x 2 x for the last's.
+  CHECK(std::get<0>(of_scales) == doctest::Approx(2 * std::get<2>(of_scales)));
 
   // [schedule]
   const fanout::Pipeline busy{fanout::PipelineOptions{.micro_batches = 8, .schedule = fanout::ZeroBubble{}},
