@@ -11,6 +11,7 @@
 #include <fanout/memory/memory_operations.hpp>
 #include <fanout/memory/output_buffer.hpp>
 #include <fanout/memory/transfer.hpp>
+#include <fanout/parallel/model_state.hpp>
 #include <fanout/parallel/on_all.hpp>
 #include <fanout/parallel/write_into.hpp>
 #include <fanout/scatter/overlap.hpp>
@@ -61,7 +62,7 @@ class Into {
 
   template <class... Args>
   void write(bool on_all, Args&... args) {
-    using R = decltype(model_.run(detail::plain_request, args...));
+    using R = decltype(model_.run(detail::WholeBatch(), detail::plain_request, args...));
     static_assert(!std::is_void_v<R>, "fanout: forward returns nothing that could be written into a destination");
     if constexpr (!std::is_void_v<R>) {
       detail::SmallVector<detail::ShownMemory> shown;
@@ -81,7 +82,7 @@ class Into {
       backend::wait_for(results);
       request.targets = targets.begin();
       request.target_count = targets.size();
-      R result = model_.run(request, args...);
+      R result = model_.run(detail::WholeBatch(), request, args...);
       detail::write_into(to_, result, model_.state_->replicas.table());
     }
   }

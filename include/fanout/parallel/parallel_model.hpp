@@ -130,13 +130,13 @@ class ParallelModel {
   /// than Options::deadline. In each case all replicas have ended, and the model can be called again.
   template <class... Args>
   auto operator()(Args&&... args) const {
-    return run(detail::plain_request, args...);
+    return run(detail::WholeBatch(), detail::plain_request, args...);
   }
 
   /// The same, but runs on every device if no argument is split: `model(on_all(), broadcast(x))`.
   template <class... Args>
   auto operator()(detail::OnAll, Args&&... args) const {
-    return run(detail::on_all_request, args...);
+    return run(detail::WholeBatch(), detail::on_all_request, args...);
   }
 
   /// Queues the shards at their devices and returns a Pending, without waiting:
@@ -296,11 +296,6 @@ class ParallelModel {
   using AllReplicas = typename detail::ReplicasOn<M, device_set>::type;
   using State = detail::ModelState<M, device_set>;
   using Update = detail::ModelUpdate<State>;
-
-  template <class... Args>
-  [[gnu::always_inline]] auto run(const detail::CallRequest& request, Args&... args) const {
-    return run(detail::WholeBatch(), request, args...);
-  }
 
   /// A call from beginning to end.
   template <class Batch, class... Args>
