@@ -516,26 +516,19 @@ auto in_two_stages(const auto& first, const auto& second) {
 
 }  // namespace
 
-TEST_CASE("failure sweep: a pipeline") {
+TEST_CASE("failure sweep: calls of a pipeline") {
   if (!fanout_test::has_stand_in(1)) return;
   const fanout_test::Watched watched;
   const auto net = in_two_stages(shifted_by(5), shifted_by(-10));
-  sweep(net, [](auto& stages) {
-    const auto x = numbers(7, 3);
-    const auto y = to_host(stages(x));
-    for (std::size_t i = 0; i < x.size(); ++i) CHECK(y.data()[i] == 4 * x.data()[i]);
-  });
-}
-
-TEST_CASE("failure sweep: an asynchronous call of a pipeline") {
-  if (!fanout_test::has_stand_in(1)) return;
-  const fanout_test::Watched watched;
-  const auto net = in_two_stages(shifted_by(5), shifted_by(-10));
-  sweep(net, [](auto& stages) {
-    const auto x = numbers(7, 3);
-    const auto y = to_host(stages.async(x).get());
-    for (std::size_t i = 0; i < x.size(); ++i) CHECK(y.data()[i] == 4 * x.data()[i]);
-  });
+  const auto sweep_calls = [&](const auto& call) {
+    sweep(net, [&](auto& stages) {
+      const auto x = numbers(7, 3);
+      const auto y = to_host(call(stages, x));
+      for (std::size_t i = 0; i < x.size(); ++i) CHECK(y.data()[i] == 4 * x.data()[i]);
+    });
+  };
+  sweep_calls([](auto& stages, const auto& x) { return stages(x); });
+  sweep_calls([](auto& stages, const auto& x) { return stages.async(x).get(); });
 }
 
 TEST_CASE("failure sweep: training in stages") {

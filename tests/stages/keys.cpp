@@ -95,7 +95,7 @@ struct Product {
   }
 };
 
-/// (c, b) -> r c + b, and so b is for two stages.
+/// (c, b) -> r c + b. Product takes b, too.
 struct Sum {
   double r = 0.5;
 

@@ -81,7 +81,7 @@ auto sum_of_parts(const backend::Memory& memory, RowRange rows, const PartOfDx<V
 }
 
 /// What comes back for one key, as an entry of a dict in a tuple; empty if no stage takes the key. Throws ShapeMismatch
-/// if stages give back other extents.
+/// if what stages give back has different extents.
 template <class K, class... Given>
 auto back_for_key(const backend::Memory& memory, RowRange rows, const Given&... given) {
   return std::apply(

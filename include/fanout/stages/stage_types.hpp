@@ -34,7 +34,7 @@ inline constexpr bool has_key = requires {
   requires X::contains(K());
 };
 
-/// What the I-th stage takes of the results before it. `Results::of<S>` is the result of the S-th stage.
+/// What the I-th stage takes. `Results::of<S>` is the type of what the S-th stage returns.
 template <class Results, std::size_t I, class Stage>
 struct StageTakes;
 
@@ -58,7 +58,7 @@ struct StageTakes<Results, I, Stage<M, Source>> {
   static constexpr bool finds_keys = true;
   /// True if it takes something of that stage.
   static constexpr bool takes_of(std::size_t stage) noexcept { return stage + 1 == I; }
-  /// True if it takes what that stage returns under the key K.
+  /// True if it takes the value that the S-th stage returns under the key K.
   template <class K, std::size_t S>
   static constexpr bool takes_key_of = S + 1 == I;
   static constexpr bool takes_one_key = false;
@@ -106,7 +106,8 @@ struct StageTakes<Results, I, Stage<M, Source, Keys...>> {
   }
 };
 
-/// The last of Stages, a tuple, that takes something of the result of the S-th one, which is kept until then.
+/// The last of Stages, a tuple, that takes something of the result of the S-th one, which is kept until then. S + 1 if
+/// there is none.
 template <class Results, class Stages, std::size_t S>
 constexpr std::size_t last_taker() noexcept {
   std::size_t found = S + 1;

@@ -212,7 +212,7 @@ constexpr bool all_are_taken(std::index_sequence<S...>) noexcept {
   return ((is_frozen<Stages, S, X>() || result_is_taken<Stages, S, X>()) && ...);
 }
 
-/// True if dx has a value for each key of a stage that is trained.
+/// True if dx of the S-th stage has a value for each key that it takes of trained stages.
 template <class Stages, std::size_t S, class X, class Dx>
 constexpr bool has_keys_in_dx() noexcept {
   bool found = true;
