@@ -39,7 +39,13 @@ struct CallOfReplicas<Replicas<M, Ds...>, ShardInputs<Args...>> {
   static constexpr bool changes = !(ForwardPieces<typename Taken::type>::template is_const<Replica<M, Ds>> && ...);
   using Fields = HeldFields<Replicas<M, Ds...>, changes>;
   static constexpr CallOrder order() { return Forward::order(); }
-  static bool shards_may_meet() noexcept { return Forward::shards_may_meet(); }
+  static bool shards_may_meet() noexcept {
+    // Not in the class, since clang would take the class for an incomplete one, with an error for each use of it.
+    static_assert(!is_sliced || !(ArrayLeaf<std::remove_cvref_t<Args>> || ...),
+                  "fanout: an array is split by rows, but this model has slices, so each of its devices needs all "
+                  "rows; pass broadcast(x), or what sharded(y) has left on the same devices");
+    return Forward::shards_may_meet();
+  }
 
   /// What the call exchanges with other processes, if there are any: nothing if `forward` asks for no context, and
   /// nothing is combined.
@@ -49,9 +55,6 @@ struct CallOfReplicas<Replicas<M, Ds...>, ShardInputs<Args...>> {
 
   /// True if each device has its part of a field.
   static constexpr bool is_sliced = has_slices<typename Replicas<M, Ds...>::model_type>;
-  static_assert(!is_sliced || !(ArrayLeaf<std::remove_cvref_t<Args>> || ...),
-                "fanout: an array is split by rows, but this model has slices, so each of its devices needs all rows; "
-                "pass broadcast(x), or what sharded(y) has left on the same devices");
   /// True if any device may run any shard: what a replica does never depends on what it did before.
   static constexpr bool may_be_dealt = order() != CallOrder::changes && !is_sliced;
 
