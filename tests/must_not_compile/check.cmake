@@ -53,8 +53,8 @@ separate_arguments(flags)
 set(command "${CMAKE_COMMAND}" -E env LC_ALL=C "${compiler}" -std=c++20 "-I${include}" ${flags} -fsyntax-only
     -fdiagnostics-color=never -fmessage-length=0)
 
-if(together AND EXISTS "${together}/fanout.pch" AND text MATCHES "#include <fanout/fanout.hpp>")
-  list(APPEND command -include-pch "${together}/fanout.pch")
+if(together AND EXISTS "${together}/fanout.hpp.gch" AND text MATCHES "#include <fanout/fanout.hpp>")
+  list(APPEND command -include "${together}/fanout.hpp")
 endif()
 
 set(controls "")

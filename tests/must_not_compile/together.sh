@@ -37,10 +37,10 @@ set -- "${cases[@]}"
 
 command+=(-fsyntax-only -w -fdiagnostics-color=never -fmessage-length=0 -ftemplate-backtrace-limit=0)
 if [[ $what == controls ]]; then
-  rm -f "$folder/controls" "$folder/fanout.pch"
-  # clang shows few of the cases together: what it instantiates for two cases, it shows for one. This halves the rest.
+  rm -f "$folder/controls" "$folder/fanout.hpp.gch"
+  # Halves the time of the cases that are compiled by themselves. Both compilers look for this name.
   echo '#include <fanout/fanout.hpp>' > "$folder/fanout.hpp"
-  ! is_clang || "${command[@]/-fsyntax-only/-xc++-header}" "$folder/fanout.hpp" -o "$folder/fanout.pch"
+  "${command[@]/-fsyntax-only/-xc++-header}" "$folder/fanout.hpp" -o "$folder/fanout.hpp.gch"
   "${command[@]}" -DFANOUT_CONTROL "$unit" > "$folder/controls.log" 2>&1 && touch "$folder/controls" && exit 0
   echo "the cases do not compile together, as they do where two have one name, so each is compiled by itself:" >&2
   head -n 20 "$folder/controls.log" >&2

@@ -81,7 +81,7 @@ Call::Call(const char* called, unsigned needs) : name(called), needs_(needs) {
     if (!failure->function.empty() && failure->function != name) continue;
     if (failure->after-- > 0) continue;
     if (failure->poisons >= 0) {
-      all.devices[static_cast<std::size_t>(failure->poisons)].poison = failure->code;
+      device_at(failure->poisons).poison = failure->code;
       all.failures.erase(failure);
       break;  // what the call says of it depends on whether it is for that device
     }
@@ -101,18 +101,18 @@ Call::Call(const char* called, unsigned needs) : name(called), needs_(needs) {
       mine.stack[0] = static_cast<signed char>(device);
       mine.depth = 1;
       make_context(device);
-    } else if (all.devices[static_cast<std::size_t>(device)].retained == 0) {
+    } else if (device_at(device).retained == 0) {
       misuse(name, "the current context, of " + device_text(device) + ", was released");
       refused_ = true;
       wanted_ = cudaErrorContextIsDestroyed;
       return;
-    } else if (all.devices[static_cast<std::size_t>(device)].reset) {  // by another thread
+    } else if (device_at(device).reset) {  // by another thread
       refused_ = true;
       wanted_ = cudaErrorContextIsDestroyed;
       return;
     }
     device_ = device;
-    const int poison = all.devices[static_cast<std::size_t>(device)].poison;
+    const int poison = device_at(device).poison;
     if (poison != 0 && (needs & releasing) == 0) {
       refused_ = true;
       wanted_ = poison;
@@ -133,7 +133,7 @@ int Call::finish(int result) {
   auto& mine = this_thread();
   if (wanted_ != 0) result = wanted_;
   if (!lock) return result;
-  const int poison = device_ < 0 ? 0 : state().devices[static_cast<std::size_t>(device_)].poison;
+  const int poison = device_ < 0 ? 0 : device_at(device_).poison;
   if (poison != 0) result = poison;
   if ((needs_ & (only_asks | driver)) == 0 && result != 0) {
     mine.last_error = result;
@@ -159,7 +159,7 @@ cudaError_t cudaGetLastError() {
   if (state().no_driver) return cudaErrorInsufficientDriver;
   auto& mine = this_thread();
   const int result = mine.last_error;
-  const bool sticks = mine.sticky_of > 0 && state().devices[static_cast<std::size_t>(mine.sticky_of - 1)].poison != 0;
+  const bool sticks = mine.sticky_of > 0 && device_at(mine.sticky_of - 1).poison != 0;
   if (!sticks) mine.last_error = 0;
   return static_cast<cudaError_t>(result);
 }

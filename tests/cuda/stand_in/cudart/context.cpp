@@ -8,10 +8,6 @@
 namespace stand_in {
 namespace {
 
-bool valid(int device) { return device >= 0 && device < state().count; }
-
-Device& device_at(int device) { return state().devices[static_cast<std::size_t>(device)]; }
-
 CUcontext context_of(int device) { return reinterpret_cast<CUcontext>(&device_at(device)); }
 
 /// -1 if it is none of ours.

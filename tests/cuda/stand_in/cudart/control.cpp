@@ -22,8 +22,6 @@ const char* keep(std::string said) {
   return kept.c_str();
 }
 
-Device& device_at(int device) { return state().devices[static_cast<std::size_t>(device)]; }
-
 int count_blocks(const State& all, Kind kind) {
   return static_cast<int>(std::count_if(all.blocks.begin(), all.blocks.end(),
                                         [&](const auto& entry) { return entry.second->kind == kind; }));
@@ -41,7 +39,7 @@ int alive(const State& all, const std::string& kind) {
   if (kind == "pools") {
     int count = 0;
     for (const auto& [id, pool] : all.pools) {
-      if (pool != all.devices[static_cast<std::size_t>(pool->device)].default_pool) ++count;
+      if (pool != device_at(pool->device).default_pool) ++count;
     }
     return count;
   }

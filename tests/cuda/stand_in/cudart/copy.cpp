@@ -39,7 +39,7 @@ bool must_be(Call& entry, const End& end, bool device, const char* which) {
 bool direct(const Block& to, const Block& from) {
   const auto reaches = [](int device, const Block& block) {
     if (block.pool) return block.pool->access.contains(device);
-    return state().devices[static_cast<std::size_t>(device)].peers.contains(block.device);
+    return device_at(device).peers.contains(block.device);
   };
   return reaches(to.device, from) || reaches(from.device, to);
 }
@@ -143,7 +143,7 @@ cudaError_t fill(Call& entry, void* pointer, int value, std::size_t bytes, const
     if (!to.block) must_be(entry, to, true, "target");
     return cudaErrorInvalidValue;
   }
-  const auto& able = state().devices[static_cast<std::size_t>(stream->device)].peers;
+  const auto& able = device_at(stream->device).peers;
   const bool reaches =
       to.block->device == stream->device || !to.on_device() ||
       (to.block->pool ? to.block->pool->access.contains(stream->device) : able.contains(to.block->device));

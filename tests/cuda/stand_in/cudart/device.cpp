@@ -9,10 +9,6 @@
 
 namespace stand_in { namespace {
 
-bool valid(int device) { return device >= 0 && device < state().count; }
-
-Device& device_at(int device) { return state().devices[static_cast<std::size_t>(device)]; }
-
 bool able(int one, int other) { return one != other && !state().no_peer.contains(std::minmax(one, other)); }
 
 constexpr int pci_bus(const Device& device) { return 0x10 + device.physical; }

@@ -37,7 +37,7 @@ void check_peers(const char* name, const Block& block, const stand_in_range& ran
 }
 
 void check_order(const char* name, const void* communicator, const Stream& stream) {
-  const Collective& last = state().devices[static_cast<std::size_t>(stream.device)].collective;
+  const Collective& last = device_at(stream.device).collective;
   if (last.communicator == nullptr || last.communicator == communicator || last.stream == stream.id) return;
   if (stream.clock.covers(last.stream, last.position) || state().host.covers(last.stream, last.position)) return;
   misuse(name, "nothing orders it after the kernel of another communicator on " + device_text(stream.device));
@@ -67,7 +67,7 @@ int stand_in_launch(const char* name, const void* communicator, int device, cuda
   const Books books;
   const auto stream = stream_of(name, device, handle);
   if (!stream) return cudaErrorInvalidResourceHandle;
-  if (const int poison = state().devices[static_cast<std::size_t>(device)].poison; poison != 0) return poison;
+  if (const int poison = device_at(device).poison; poison != 0) return poison;
   std::vector<BlockPtr> used;
   for (std::size_t i = 0; i < count; ++i) {
     const auto [pointer, bytes, peers, peer_count] = ranges[i];
@@ -89,7 +89,7 @@ int stand_in_launch(const char* name, const void* communicator, int device, cuda
   const auto position = push(
       stream, [function, owned, used] { function(owned.get()); }, Work::host_function);
   for (const auto& block : used) note_use(name, block, *stream, position);
-  state().devices[static_cast<std::size_t>(device)].collective = {communicator, stream->id, position};
+  device_at(device).collective = {communicator, stream->id, position};
   return cudaSuccess;
 }
 

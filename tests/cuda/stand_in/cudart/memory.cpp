@@ -48,7 +48,7 @@ BlockPtr find_block(const void* pointer) {
 
 std::size_t bytes_in_use(int device) {
   const auto& all = state();
-  std::size_t result = device < 0 ? 0 : all.devices[static_cast<std::size_t>(device)].allocated;
+  std::size_t result = device < 0 ? 0 : device_at(device).allocated;
   for (const auto& [id, pool] : all.pools) {
     if (pool->device == device) result += pool->reserved;
   }
@@ -73,7 +73,7 @@ void note_use(const char* call, const BlockPtr& block, const Stream& stream, std
   block->uses[stream.id] = position;
 }
 
-bool poisoned(const Stream& stream) { return state().devices[static_cast<std::size_t>(stream.device)].poison != 0; }
+bool poisoned(const Stream& stream) { return device_at(stream.device).poison != 0; }
 
 void check_unused(const char* call, const Block& block, const Clock& clock) {
   for (const auto& [stream, position] : block.uses) {
@@ -111,7 +111,7 @@ cudaError_t allocate(const char* name, void** out, std::size_t bytes, Kind kind)
     }
     auto& all = state();
     const int number = current_or_chosen();
-    auto& device = all.devices[static_cast<std::size_t>(number)];
+    auto& device = device_at(number);
     if (kind == Kind::device && !fits(device, bytes)) return cudaErrorMemoryAllocation;
     const auto block = std::make_shared<Block>(kind, number, bytes);
     if (block->data == nullptr) return cudaErrorMemoryAllocation;
@@ -134,14 +134,14 @@ cudaError_t release(const char* name, void* pointer, Kind kind) {
     }
     // The real one waits for the whole device, but nothing that says so orders other streams before it.
     Clock known = all.host;
-    const auto& first = all.devices[static_cast<std::size_t>(block->device)].default_stream;
+    const auto& first = device_at(block->device).default_stream;
     if (first) known.set(first->id, first->pushed);
     check_unused(name, *block, known);
     all.blocks.erase(reinterpret_cast<std::uintptr_t>(block->data));
     if (block->pool) {
       block->pool->used -= block->bytes;
     } else if (kind == Kind::device) {
-      all.devices[static_cast<std::size_t>(block->device)].allocated -= block->bytes;
+      device_at(block->device).allocated -= block->bytes;
     }
     synchronize_device(entry.lock, block->device);
     entry.lock.unlock();
@@ -177,7 +177,7 @@ cudaError_t cudaFreeHost(void* pointer) { return release(__func__, pointer, Kind
 cudaError_t cudaMemGetInfo(size_t* free, size_t* total) {
   return call(__func__, context, [&](Call&) {
     const int number = current_or_chosen();
-    const auto& device = state().devices[static_cast<std::size_t>(number)];
+    const auto& device = device_at(number);
     const std::size_t taken = bytes_in_use(number) + device.others;
     if (total != nullptr) *total = device.total;
     if (free != nullptr) *free = taken < device.total ? device.total - taken : 0;

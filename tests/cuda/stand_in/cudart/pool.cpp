@@ -48,13 +48,13 @@ PoolPtr find_pool(Call& entry, cudaMemPool_t handle) {
 }
 
 const PoolPtr& default_pool(int device) {
-  auto& pool = state().devices[static_cast<std::size_t>(device)].default_pool;
+  auto& pool = device_at(device).default_pool;
   if (!pool) pool = add_pool(device);
   return pool;
 }
 
 const PoolPtr& current_pool(int device) {
-  auto& pool = state().devices[static_cast<std::size_t>(device)].current_pool;
+  auto& pool = device_at(device).current_pool;
   return pool ? pool : default_pool(device);
 }
 
@@ -68,7 +68,7 @@ bool reserve(Pool& pool, std::size_t bytes) {
   const std::size_t wanted = pool.used + bytes;
   if (pool.limit != 0 && wanted > pool.limit) return false;
   if (wanted > pool.reserved) {
-    const auto& device = state().devices[static_cast<std::size_t>(pool.device)];
+    const auto& device = device_at(pool.device);
     const std::size_t rounded = (wanted - pool.reserved + granularity - 1) / granularity * granularity;
     std::size_t more = fits(device, rounded) ? rounded : wanted - pool.reserved;
     if (!fits(device, more)) return false;
@@ -124,7 +124,7 @@ std::size_t* number_of(Pool& pool, cudaMemPoolAttr attribute) {
   }
 }
 
-bool has_pools(int device) { return state().devices[static_cast<std::size_t>(device)].pools_supported; }
+bool has_pools(int device) { return device_at(device).pools_supported; }
 
 bool is_reuse(cudaMemPoolAttr attribute) {
   return attribute == cudaMemPoolReuseFollowEventDependencies || attribute == cudaMemPoolReuseAllowOpportunistic ||
@@ -197,7 +197,7 @@ cudaError_t cudaMemPoolDestroy(cudaMemPool_t handle) {
   return call(__func__, devices | releasing, [&](Call& entry) {
     const auto pool = find_pool(entry, handle);
     if (!pool) return cudaErrorInvalidValue;
-    auto& device = state().devices[static_cast<std::size_t>(pool->device)];
+    auto& device = device_at(pool->device);
     if (pool == device.default_pool) {
       entry.wrong("a default pool cannot be destroyed");
       return cudaErrorInvalidValue;
@@ -234,7 +234,7 @@ cudaError_t cudaDeviceSetMemPool(int device, cudaMemPool_t handle) {
     if (device < 0 || device >= state().count) return cudaErrorInvalidDevice;
     const auto pool = find_pool(entry, handle);
     if (!pool || pool->device != device) return cudaErrorInvalidValue;
-    state().devices[static_cast<std::size_t>(device)].current_pool = pool;
+    device_at(device).current_pool = pool;
     return cudaSuccess;
   });
 }

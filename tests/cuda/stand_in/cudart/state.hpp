@@ -216,6 +216,8 @@ struct State {
 
 /// Made at the first use, never destroyed.
 State& state();
+inline bool valid(int device) { return device >= 0 && device < state().count; }
+inline Device& device_at(int device) { return state().devices[static_cast<std::size_t>(device)]; }
 
 /// What a thread has. Trivial, so that it is there until the thread's very end.
 struct ThreadState {

@@ -69,7 +69,7 @@ void run(const StreamPtr& stream) {
         task->waits_for->order.acquire();
       }
       task->start.acquire();
-      healthy = all.devices[static_cast<std::size_t>(stream->device)].poison == 0;
+      healthy = device_at(stream->device).poison == 0;
       if (all.delays != 0) {
         if (random == 0) random = (std::uint64_t{all.delays} * 0x9e3779b97f4a7c15 + stream->id) | 1;
         pause = next_break(random);
@@ -138,7 +138,7 @@ void keep_default_order(const StreamPtr& stream) {
       if (other->device == stream->device && other->blocking()) follow(stream, other);
     }
   } else if (stream->blocking()) {
-    const auto& first = state().devices[static_cast<std::size_t>(stream->device)].default_stream;
+    const auto& first = device_at(stream->device).default_stream;
     if (first) follow(stream, first);
   }
 }
@@ -182,7 +182,7 @@ unsigned id_of(const void* handle) {
 }
 
 StreamPtr default_stream(int device) {
-  auto& stream = state().devices[static_cast<std::size_t>(device)].default_stream;
+  auto& stream = device_at(device).default_stream;
   if (!stream) {
     stream = make_stream(device, 0, 0);
     stream->is_default = true;
@@ -246,9 +246,9 @@ void synchronize_device(std::unique_lock<std::mutex>& lock, int device) {
   for (const auto& [id, stream] : state().streams) {
     if (stream->device == device) points.push_back(tail_of(stream));
   }
-  const auto& first = state().devices[static_cast<std::size_t>(device)].default_stream;
+  const auto& first = device_at(device).default_stream;
   if (first) points.push_back(tail_of(first));
-  auto& destroyed = state().devices[static_cast<std::size_t>(device)].destroyed_streams;
+  auto& destroyed = device_at(device).destroyed_streams;
   points.insert(points.end(), destroyed.begin(), destroyed.end());
   destroyed.clear();
   for (const auto& point : points) {
@@ -294,7 +294,7 @@ cudaError_t cudaStreamDestroy(cudaStream_t handle) {
     if (!stream) return cudaErrorInvalidResourceHandle;
     entry.on(stream->device);
     // What is in it still happens, and the default stream and the device still wait for it.
-    auto& device = state().devices[static_cast<std::size_t>(stream->device)];
+    auto& device = device_at(stream->device);
     if (stream->blocking()) follow(default_stream(stream->device), stream);
     if (!idle(*stream)) device.destroyed_streams.push_back(tail_of(stream));
     stream->destroyed = true;
