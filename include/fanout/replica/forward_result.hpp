@@ -26,7 +26,7 @@ using ContextOf = ShardContext<std::remove_cvref_t<decltype(std::declval<const A
                                typename AnyReplica::model_type>;
 
 /// Calls the `forward` of a replica with a tuple of pieces.
-template <class ShardResults, class Indices = std::make_index_sequence<std::tuple_size_v<ShardResults>>>
+template <class Pieces, class Indices = std::make_index_sequence<std::tuple_size_v<Pieces>>>
 struct ForwardPieces;
 template <class... P, std::size_t... I>
 struct ForwardPieces<std::tuple<P...>, std::index_sequence<I...>> {
@@ -55,12 +55,11 @@ struct ForwardPieces<std::tuple<P...>, std::index_sequence<I...>> {
 
 /// The type that `forward` returns for these pieces on replicas of one model on different kinds of devices. If the
 /// replicas disagree, it is void. void takes every result, so the error here is the only one.
-template <class ShardResults, class First, class... Others>
+template <class Pieces, class First, class... Others>
 struct ForwardResult {
   template <class AnyReplica>
-  using of =
-      decltype(ForwardPieces<ShardResults>()(std::declval<const AnyReplica&>(), nullptr,
-                                             std::declval<ContextOf<AnyReplica>&>(), std::declval<ShardResults&>()));
+  using of = decltype(ForwardPieces<Pieces>()(std::declval<const AnyReplica&>(), nullptr,
+                                              std::declval<ContextOf<AnyReplica>&>(), std::declval<Pieces&>()));
   static auto find() {
     constexpr bool found = (std::is_same_v<of<First>, of<Others>> && ...);
     static_assert(found, "fanout: forward returns different types on different kinds of devices");
@@ -72,7 +71,7 @@ struct ForwardResult {
   static constexpr CallOrder order() {
     CallOrder latest = CallOrder::any;
     for (const CallOrder order :
-         {ForwardPieces<ShardResults>::template order<First>, ForwardPieces<ShardResults>::template order<Others>...}) {
+         {ForwardPieces<Pieces>::template order<First>, ForwardPieces<Pieces>::template order<Others>...}) {
       latest = order > latest ? order : latest;
     }
     return latest;
@@ -80,7 +79,7 @@ struct ForwardResult {
 
   /// True if `forward` receives a context, and so can wait for other shards.
   static constexpr bool takes_context() {
-    using AllPieces = ForwardPieces<ShardResults>;
+    using AllPieces = ForwardPieces<Pieces>;
     return AllPieces::template takes_context<First>() || (AllPieces::template takes_context<Others>() || ...);
   }
 
@@ -96,10 +95,10 @@ struct ForwardResult {
 };
 
 /// The type that each of several models returns for these pieces. void if they disagree, as above.
-template <class Models, class ShardResults, class... Ds>
+template <class Models, class Pieces, class... Ds>
 struct ForwardResults {
   template <class M>
-  using forward_of = ForwardResult<ShardResults, PlacedModel<std::remove_cvref_t<M>, Ds>...>;
+  using forward_of = ForwardResult<Pieces, PlacedModel<std::remove_cvref_t<M>, Ds>...>;
   template <class M>
   using of = typename forward_of<M>::type;
 

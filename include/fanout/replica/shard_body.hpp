@@ -68,7 +68,7 @@ struct SettledIfThrown<D> {
 template <class Call, class... Args>
 class alignas(cache_line) ShardBody {
   using R = typename Call::R;
-  using ShardResults = typename Call::Taken::type;
+  using Pieces = typename Call::Taken::type;
   using States = typename Call::States;
   using Arguments =
       std::conditional_t<(std::is_reference_v<Args> && ...), std::tuple<Args...>, const std::tuple<Args...>&>;
@@ -149,17 +149,17 @@ class alignas(cache_line) ShardBody {
       [[maybe_unused]] const SettledIfThrown<D> settled{device, slot};
       [[maybe_unused]] const auto state = body.states_.enter();
       ContextOf<Runner> ctx(device, body.outputs_, shard, rows, slot.scratch);
-      ShardResults pieces = Call::Taken::make(body.arguments_, {.shard = shard,
-                                                                .rows = body.outputs_.place->in_arguments(rows),
-                                                                .memory = device.memory(),
-                                                                .scratch = &slot.scratch,
-                                                                .axis = body.axis_,
-                                                                .first_row = body.outputs_.place->first_argument()});
+      Pieces pieces = Call::Taken::make(body.arguments_, {.shard = shard,
+                                                          .rows = body.outputs_.place->in_arguments(rows),
+                                                          .memory = device.memory(),
+                                                          .scratch = &slot.scratch,
+                                                          .axis = body.axis_,
+                                                          .first_row = body.outputs_.place->first_argument()});
       if constexpr (requires { entered.inputs_are_made(); }) entered.inputs_are_made();
       if constexpr (requires { runner.check_memory(); }) runner.check_memory();
       if (!body.is_plain_) body.outputs_.forward_begins(shard);
       try {
-        slot.fill(ForwardPieces<ShardResults>(), runner, body.caller_, ctx, pieces);
+        slot.fill(ForwardPieces<Pieces>(), runner, body.caller_, ctx, pieces);
         if constexpr (requires { device.ran(rows.size()); }) device.ran(rows.size());
         if constexpr (HasOwnMemory<D> && Call::may_be_dealt) {
           if (body.outputs_.plan.runs_in_turns()) [[unlikely]]

@@ -88,7 +88,7 @@ struct PiecesAs<ShardInputs<Args...>, Mask> {
   }
 };
 
-template <class M, class Ctx, class ShardResults>
+template <class M, class Ctx, class Pieces>
 inline constexpr bool takes_pieces = false;
 template <class M, class Ctx, class... P>
 inline constexpr bool takes_pieces<M, Ctx, std::tuple<P...>> = Forwardable<M, Ctx, P...>;

@@ -40,8 +40,8 @@ std::tuple<P...> scatter_into([[maybe_unused]] std::tuple<P...>* as, [[maybe_unu
 /// OutOfMemory.
 template <class... Args>
 std::tuple<detail::piece_t<Args>...> scatter(const ScatterTarget& place, const Args&... args) {
-  using ShardResults = std::tuple<detail::piece_t<Args>...>;
-  return detail::scatter_into(static_cast<ShardResults*>(nullptr), place, std::index_sequence_for<Args...>{}, args...);
+  using Pieces = std::tuple<detail::piece_t<Args>...>;
+  return detail::scatter_into(static_cast<Pieces*>(nullptr), place, std::index_sequence_for<Args...>{}, args...);
 }
 
 }}  // namespace fanout::v0
