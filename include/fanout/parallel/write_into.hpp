@@ -326,7 +326,7 @@ struct WriteResults {
     }
     const backend::Memory memory =
         to.space() == result.space() ? result.storage().memory() : backend::memory_of(to.space());
-    if (memory.operations == nullptr || !backend::can_transfer(memory, result.space())) {
+    if (!backend::can_transfer(memory, result.space())) {
       throw DeviceMismatch(explain({.what = Text() << two_devices(result.space(), to.space())
                                                    << ": a destination lies in another memory than the result",
                                     .where = to_string(path),

@@ -20,7 +20,7 @@ void StateComparison::add(const StateLeaf<const std::byte>& leaf) {
     compare(leaf, file_[i]);
   }
   const backend::Memory memory = backend::memory_of(leaf.space);
-  if (memory.operations == nullptr || !backend::can_transfer(memory, host_memory)) {
+  if (!backend::can_transfer(memory, host_memory)) {
     refuse_transfer(leaf.space, host_memory);
   }
 }
