@@ -20,7 +20,7 @@ set(floors
   "dispatch measure scatter cuda/runtime simulated"
   "gather cuda/transfer cuda/visible"
   "call cuda"
-  "context model mpi/group cuda/nccl"
+  "context model schedule mpi/group cuda/nccl"
   "replica mpi/reduction mpi/rendezvous"
   "parallel mpi"
   "adapt data observe stages state"
@@ -35,7 +35,7 @@ foreach(floor IN LISTS floors)
   list(APPEND lower ${floor})
 endforeach()
 # Nobody includes what is not always there: cuda, mpi and simulated plug in at the side, and of adapt, data, observe, stages
-# and state users include what they need.
+# and state users include what they need. schedule is for stages alone.
 foreach(room IN LISTS lower)
   if(NOT room MATCHES "^mpi")
     list(FILTER below_${room} EXCLUDE REGEX "^mpi")
@@ -45,8 +45,9 @@ foreach(room IN LISTS lower)
   else()
     list(FILTER below_${room} EXCLUDE REGEX "^(scatter|gather|dispatch|call)$")
   endif()
-  list(REMOVE_ITEM below_${room} adapt data observe stages state simulated)
+  list(REMOVE_ITEM below_${room} adapt data observe stages state simulated schedule)
 endforeach()
+list(APPEND below_stages schedule)
 set(below_umbrella "${lower}")
 set(below_adapt/thrust.cuh cuda)
 set(below_cuda/nccl.hpp cuda/nccl)

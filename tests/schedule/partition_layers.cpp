@@ -8,7 +8,7 @@
 #include <vector>
 
 #include <fanout/base/error.hpp>
-#include <fanout/stages/partition_layers.hpp>
+#include <fanout/schedule/partition_layers.hpp>
 
 #include "support/message_of.hpp"
 

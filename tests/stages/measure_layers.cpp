@@ -3,9 +3,9 @@
 
 #include <vector>
 
+#include <fanout/schedule/partition_layers.hpp>
 #include <fanout/simulated.hpp>
 #include <fanout/stages/measure_layers.hpp>
-#include <fanout/stages/partition_layers.hpp>
 
 namespace {
 

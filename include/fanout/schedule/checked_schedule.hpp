@@ -6,8 +6,8 @@
 
 #include <fanout/base/device_id.hpp>
 #include <fanout/base/separate_compilation.hpp>
-#include <fanout/stages/pipeline_options.hpp>
-#include <fanout/stages/schedule.hpp>
+#include <fanout/schedule/pipeline_options.hpp>
+#include <fanout/schedule/schedule.hpp>
 
 namespace fanout { inline namespace v0 { namespace detail {
 
@@ -54,5 +54,5 @@ class CheckedSchedule {
 }}}  // namespace fanout::v0::detail
 
 #if !defined(FANOUT_SEPARATE_COMPILATION)
-#include <fanout/stages/checked_schedule.ipp>
+#include <fanout/schedule/checked_schedule.ipp>
 #endif

@@ -11,7 +11,7 @@
 #include <fanout/dispatch/shard_runner.hpp>
 #include <fanout/dispatch/shard_tasks.hpp>
 #include <fanout/memory/pool_allocator.hpp>
-#include <fanout/stages/time_in_calls.hpp>
+#include <fanout/schedule/time_in_calls.hpp>
 #include <fanout/sync/atomic.hpp>
 #include <fanout/sync/clock.hpp>
 #include <fanout/sync/fork_epoch.hpp>
@@ -137,5 +137,5 @@ class Flow {
 }}}  // namespace fanout::v0::detail
 
 #if !defined(FANOUT_SEPARATE_COMPILATION)
-#include <fanout/stages/flow.ipp>
+#include <fanout/schedule/flow.ipp>
 #endif

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 
-#include <fanout/stages/flow.hpp>
+#include <fanout/schedule/flow.hpp>
 
 #include <cstddef>
 #include <cstdint>

@@ -7,7 +7,7 @@
 #include <fanout/base/separate_compilation.hpp>
 #include <fanout/call/async_calls.hpp>
 #include <fanout/dispatch/shard_tasks.hpp>
-#include <fanout/stages/flow.hpp>
+#include <fanout/schedule/flow.hpp>
 
 namespace fanout { inline namespace v0 { namespace detail {
 
@@ -55,5 +55,5 @@ class FlowInLists final : public FlowWatcher {
 }}}  // namespace fanout::v0::detail
 
 #if !defined(FANOUT_SEPARATE_COMPILATION)
-#include <fanout/stages/flow_in_lists.ipp>
+#include <fanout/schedule/flow_in_lists.ipp>
 #endif

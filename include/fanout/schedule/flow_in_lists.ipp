@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 
-#include <fanout/stages/flow_in_lists.hpp>
+#include <fanout/schedule/flow_in_lists.hpp>
 
 namespace fanout { inline namespace v0 { namespace detail {
 

@@ -63,5 +63,5 @@ class FlowScope {
 }}}  // namespace fanout::v0::detail
 
 #if !defined(FANOUT_SEPARATE_COMPILATION)
-#include <fanout/stages/flow_scope.ipp>
+#include <fanout/schedule/flow_scope.ipp>
 #endif

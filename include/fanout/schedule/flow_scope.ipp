@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 
-#include <fanout/stages/flow_scope.hpp>
+#include <fanout/schedule/flow_scope.hpp>
 
 #include <fanout/call/timeout.hpp>
 

@@ -28,5 +28,5 @@ namespace fanout { inline namespace v0 {
 }}  // namespace fanout::v0
 
 #if !defined(FANOUT_SEPARATE_COMPILATION)
-#include <fanout/stages/partition_layers.ipp>
+#include <fanout/schedule/partition_layers.ipp>
 #endif

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 
-#include <fanout/stages/partition_layers.hpp>
+#include <fanout/schedule/partition_layers.hpp>
 
 #include <algorithm>
 #include <cstddef>

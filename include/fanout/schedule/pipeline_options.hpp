@@ -10,7 +10,7 @@
 #include <fanout/plan/even_split.hpp>
 #include <fanout/plan/plan.hpp>
 #include <fanout/plan/shard.hpp>
-#include <fanout/stages/schedule.hpp>
+#include <fanout/schedule/schedule.hpp>
 
 namespace fanout { inline namespace v0 {
 

@@ -6,9 +6,9 @@
 
 #include <fanout/base/separate_compilation.hpp>
 #include <fanout/plan/row_range.hpp>
-#include <fanout/stages/checked_schedule.hpp>
-#include <fanout/stages/pipeline_options.hpp>
-#include <fanout/stages/schedule.hpp>
+#include <fanout/schedule/checked_schedule.hpp>
+#include <fanout/schedule/pipeline_options.hpp>
+#include <fanout/schedule/schedule.hpp>
 
 namespace fanout { inline namespace v0 {
 
@@ -29,5 +29,5 @@ FANOUT_INLINE PipelinePlan make_pipeline_plan(const PipelineOptions& options, st
 }}  // namespace fanout::v0
 
 #if !defined(FANOUT_SEPARATE_COMPILATION)
-#include <fanout/stages/pipeline_plan.ipp>
+#include <fanout/schedule/pipeline_plan.ipp>
 #endif

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 
-#include <fanout/stages/pipeline_plan.hpp>
+#include <fanout/schedule/pipeline_plan.hpp>
 
 #include <algorithm>
 #include <cstddef>

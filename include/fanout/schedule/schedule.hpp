@@ -68,5 +68,5 @@ struct ZeroBubble {
 }}  // namespace fanout::v0
 
 #if !defined(FANOUT_SEPARATE_COMPILATION)
-#include <fanout/stages/schedule.ipp>
+#include <fanout/schedule/schedule.ipp>
 #endif

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 
-#include <fanout/stages/schedule.hpp>
+#include <fanout/schedule/schedule.hpp>
 
 #include <algorithm>
 #include <cstddef>

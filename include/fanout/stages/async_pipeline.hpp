@@ -14,11 +14,11 @@
 #include <fanout/dispatch/shard_runner.hpp>
 #include <fanout/dispatch/shard_tasks.hpp>
 #include <fanout/memory/pool.hpp>
-#include <fanout/stages/flow.hpp>
-#include <fanout/stages/flow_in_lists.hpp>
+#include <fanout/schedule/flow.hpp>
+#include <fanout/schedule/flow_in_lists.hpp>
+#include <fanout/schedule/pipeline_options.hpp>
+#include <fanout/schedule/time_in_calls.hpp>
 #include <fanout/stages/micro_batch.hpp>
-#include <fanout/stages/pipeline_options.hpp>
-#include <fanout/stages/time_in_calls.hpp>
 
 namespace fanout { inline namespace v0 { namespace detail {
 

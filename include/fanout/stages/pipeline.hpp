@@ -13,12 +13,12 @@
 #include <fanout/call/pending.hpp>
 #include <fanout/parallel/parallel_model.hpp>
 #include <fanout/scatter/scatter_traits.hpp>
+#include <fanout/schedule/pipeline_options.hpp>
+#include <fanout/schedule/pipeline_plan.hpp>
+#include <fanout/schedule/time_in_calls.hpp>
 #include <fanout/stages/async_pipeline.hpp>
 #include <fanout/stages/pipeline_call.hpp>
-#include <fanout/stages/pipeline_options.hpp>
-#include <fanout/stages/pipeline_plan.hpp>
 #include <fanout/stages/stage.hpp>
-#include <fanout/stages/time_in_calls.hpp>
 #include <fanout/stages/train_call.hpp>
 
 namespace fanout { inline namespace v0 {

@@ -22,15 +22,15 @@
 #include <fanout/memory/transfer.hpp>
 #include <fanout/plan/plan.hpp>
 #include <fanout/scatter/batch_rows.hpp>
+#include <fanout/schedule/flow.hpp>
+#include <fanout/schedule/flow_scope.hpp>
+#include <fanout/schedule/pipeline_options.hpp>
+#include <fanout/schedule/time_in_calls.hpp>
 #include <fanout/stages/batch_reductions.hpp>
-#include <fanout/stages/flow.hpp>
-#include <fanout/stages/flow_scope.hpp>
 #include <fanout/stages/join_batches.hpp>
 #include <fanout/stages/micro_batch.hpp>
-#include <fanout/stages/pipeline_options.hpp>
 #include <fanout/stages/stage_error.hpp>
 #include <fanout/stages/stage_types.hpp>
-#include <fanout/stages/time_in_calls.hpp>
 
 namespace fanout { inline namespace v0 { namespace detail {
 

@@ -15,21 +15,21 @@
 #include <fanout/plan/plan.hpp>
 #include <fanout/scatter/batch_rows.hpp>
 #include <fanout/scatter/broadcast.hpp>
+#include <fanout/schedule/checked_schedule.hpp>
+#include <fanout/schedule/flow.hpp>
+#include <fanout/schedule/flow_scope.hpp>
+#include <fanout/schedule/pipeline_options.hpp>
+#include <fanout/schedule/schedule.hpp>
+#include <fanout/schedule/time_in_calls.hpp>
 #include <fanout/stages/batch_reductions.hpp>
-#include <fanout/stages/checked_schedule.hpp>
-#include <fanout/stages/flow.hpp>
-#include <fanout/stages/flow_scope.hpp>
 #include <fanout/stages/given_back.hpp>
 #include <fanout/stages/micro_batch.hpp>
 #include <fanout/stages/part_of.hpp>
-#include <fanout/stages/pipeline_options.hpp>
 #include <fanout/stages/procedures.hpp>
-#include <fanout/stages/schedule.hpp>
 #include <fanout/stages/stage.hpp>
 #include <fanout/stages/stage_calls.hpp>
 #include <fanout/stages/stage_error.hpp>
 #include <fanout/stages/stage_types.hpp>
-#include <fanout/stages/time_in_calls.hpp>
 #include <fanout/stages/train_types.hpp>
 
 namespace fanout { inline namespace v0 { namespace detail {
