@@ -1,5 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// sanitizers: address
 #include <fanout/scatter/overlap.hpp>
 
 #include <doctest/doctest.h>

@@ -1,5 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-// sanitizers: address, thread
 //
 // Values that skip stages in training.
 #include <doctest/doctest.h>
