@@ -301,7 +301,12 @@ TEST_CASE("stages on GPUs: each has its part of a Slice") {
   for (std::size_t i = 0; i < 9; ++i) weight(i, 0) = 0.1 * static_cast<double>(i);
   Tensor<double, 1> x(4);
   for (std::size_t i = 0; i < 4; ++i) x(i) = static_cast<double>(i + 1);
+  const auto same = [](View<const double, 2> rows) { return Tensor<double, 2>(rows); };
+  const fanout::Pipeline net{fanout::PipelineOptions{.micro_batches = 2}, fanout::stage(SlicedScale{weight}, all),
+                             fanout::stage(same, fanout::host_devices(2))};
+  const Tensor<double, 2> staged = net(x);
   fanout::ParallelModel model{SlicedScale{weight}, all};
+  CHECK(staged == to_host(model(fanout::broadcast(x))));
   for (int again = 0; again < 2; ++again) {
     const Tensor<double, 2> y = to_host(model(fanout::broadcast(x)));
     REQUIRE(y.extents() == fanout::Extents<2>{4, 9});

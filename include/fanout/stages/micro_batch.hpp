@@ -62,6 +62,7 @@ struct MicroBatch {
   CallTimes::Step step = {};              ///< for observers
   bool is_last = false;                   ///< of the batch
   bool takes_whole = false;               ///< the arguments are those of the whole batch
+  bool is_for_each = false;               ///< each device takes all rows
   OutputBuffers* whole = nullptr;         ///< of the batch, for the last stage
   BatchReductions* reductions = nullptr;  ///< of the batch, for the last stage
 
@@ -113,6 +114,7 @@ struct MicroBatch {
   /// Throws ShapeMismatch if the stage before has returned another number of rows.
   CountRows count(const CountRows& arguments) const {
     if (!takes_whole && arguments.rows != rows.size()) refuse_rows(arguments.rows);
+    if (is_for_each) return {.plan = arguments.plan};
     return {.rows = rows.size(), .plan = arguments.plan};
   }
   /// The pipeline has entered the model for all micro-batches.

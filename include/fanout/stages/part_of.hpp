@@ -17,13 +17,24 @@ struct PartOf {
   RowRange rows;
 };
 
+/// The same, but each shard takes all of these rows, whichever its own are.
+template <class X>
+struct PartForEach {
+  const X& whole;
+  RowRange rows;
+};
+
 template <class X>
 inline constexpr bool wraps_tree<PartOf<X>> = true;
+template <class X>
+inline constexpr bool wraps_tree<PartForEach<X>> = true;
 
 }  // namespace detail
 
 template <class X>
 inline constexpr bool splits_itself<detail::PartOf<X>> = true;
+template <class X>
+inline constexpr bool splits_itself<detail::PartForEach<X>> = true;
 
 namespace detail {
 
@@ -40,6 +51,21 @@ struct scatter_defaults<PartOf<X>> {
   template <class F>
   static void visit_rows(const PartOf<X>& part, int, const LeafPath& path, F& f) {
     f(part.rows.size(), path);
+  }
+};
+
+template <class X>
+struct scatter_defaults<PartForEach<X>> {
+  using piece_type = piece_t<const X&>;
+
+  static piece_type piece(const PartForEach<X>& part, const ScatterTarget& target, const LeafPath& path) {
+    ScatterTarget there = target;
+    there.rows = part.rows;
+    return scatter_traits<X>::piece(part.whole, there, path);
+  }
+  template <class F>
+  static void visit_rows(const PartForEach<X>& part, int axis, const LeafPath& path, F& f) {
+    detail::visit_rows(part.whole, axis, path, f);
   }
 };
 

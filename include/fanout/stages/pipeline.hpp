@@ -118,6 +118,9 @@ class Pipeline {
     using All = std::tuple<Stages...>;
     using detail::Untrainable;
     constexpr Untrainable why = detail::untrainable<All, 0, X, Targets, Loss>();
+    static_assert(why != Untrainable::has_slices,
+                  "fanout: a model with slices cannot be trained as a stage of a pipeline; give the stage one device, "
+                  "and its fields no Slice");
     static_assert(why != Untrainable::key_is_not_made,
                   "fanout: a stage takes a key that no stage before it makes; return a dict with this key from one");
     static_assert(

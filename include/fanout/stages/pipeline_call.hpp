@@ -43,7 +43,7 @@ class PipelineCall<Stages, std::index_sequence<I...>, Args...> {
   static constexpr std::size_t last = sizeof...(I) - 1;
   template <std::size_t S>
   using Types = StageTypes<Stages, S, Args...>;
-  using Returned = typename Types<last>::Returned;
+  using Joined = typename Types<last>::Joined;
   using Result = typename Types<last>::Result;
   template <class T>
   using Kept = std::optional<std::conditional_t<std::is_void_v<T>, bool, T>>;
@@ -159,7 +159,7 @@ class PipelineCall<Stages, std::index_sequence<I...>, Args...> {
                                  [&values](std::size_t k) -> const Result& { return made(values[k]); });
     const GatherTarget place{
         .plan = batches_, .devices = &main_device_, .target = target_, .axis = axis_, .team = team};
-    Result result = join_batches<Returned>(results, place, output_root);
+    Result result = join_batches<Joined>(results, place, output_root);
     backend::wait_for(place.target);
     return result;
   }

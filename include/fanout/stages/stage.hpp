@@ -36,7 +36,8 @@ struct Stage {
 /// A stage of a Pipeline: `stage(Encoder{...}, cuda_devices({0, 1}))`. It takes what a ParallelModel takes. Takes over
 /// the model. The stage has a function `takes`, for values of earlier stages under keys, as one argument each:
 /// `stage(m, devices).takes("x"_k, "skip"_k)`. Stages before it return dicts with them. If several do, the last one
-/// counts. Without keys, it takes the whole result of the stage before.
+/// counts. Without keys, it takes the whole result of the stage before. If the model has a Slice, each of its devices
+/// takes all rows of a micro-batch.
 template <class M, class Source = AllVisible<HostDevice>>
 detail::Stage<M, Source> stage(M model, Source devices = {}, Options options = {}) {
   return {std::move(model), std::move(devices), std::move(options)};

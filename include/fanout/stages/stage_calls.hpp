@@ -3,6 +3,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <tuple>
 #include <type_traits>
 #include <utility>
 
@@ -13,11 +14,14 @@
 #include <fanout/gather/gather.hpp>
 #include <fanout/gather/gather_target.hpp>
 #include <fanout/memory/memory_operations.hpp>
+#include <fanout/model/slice_place.hpp>
 #include <fanout/parallel/model_state.hpp>
 #include <fanout/parallel/parallel_model.hpp>
+#include <fanout/plan/row_range.hpp>
 #include <fanout/replica/replica_call.hpp>
 #include <fanout/scatter/shard_inputs.hpp>
 #include <fanout/stages/micro_batch.hpp>
+#include <fanout/stages/part_of.hpp>
 #include <fanout/stages/stage.hpp>
 
 namespace fanout { inline namespace v0 { namespace detail {
@@ -32,9 +36,13 @@ class StageCalls<ParallelModel<M, Source>> {
   using Model = ParallelModel<M, Source>;
 
  public:
+  /// True if each device has its part of a field, so that it needs all rows of a micro-batch.
+  static constexpr bool is_sliced = has_slices<typename Model::AllReplicas::model_type>;
+  template <class X>
+  using Input = std::conditional_t<is_sliced, PartForEach<X>, X>;
   /// The types of a call with these arguments.
   template <class... Args>
-  using Call = CallOfReplicas<typename Model::AllReplicas, ShardInputs<const Args&...>>;
+  using Call = CallOfReplicas<typename Model::AllReplicas, ShardInputs<const Input<Args>&...>>;
   /// What a shard returns.
   template <class... Args>
   using Returned = typename Call<Args...>::R;
@@ -58,7 +66,16 @@ class StageCalls<ParallelModel<M, Source>> {
   auto call(MicroBatch batch, const backend::Memory& memory, const Args&... args) const {
     batch.call_number = entered_.number();
     const CallRequest request{.memory = &memory};
-    return model_.run(batch, request, args...);
+    if constexpr (is_sliced) {
+      // The results of its devices are one result of the micro-batch, which has all of its rows.
+      batch.is_for_each = true;
+      batch.reductions = nullptr;
+      const RowRange rows = batch.takes_whole ? batch.rows : RowRange{0, batch.rows.size()};
+      const std::tuple<PartForEach<Args>...> inputs{{args, rows}...};
+      return std::apply([&](const auto&... input) { return model_.run(batch, request, input...); }, inputs);
+    } else {
+      return model_.run(batch, request, args...);
+    }
   }
 
   /// Throws InvalidArgument if the model, the n-th stage, cannot be trained on micro-batches of so many rows.

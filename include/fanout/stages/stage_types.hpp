@@ -124,6 +124,17 @@ inline constexpr bool takes_keys = false;
 template <class M, class Source, class... Keys>
 inline constexpr bool takes_keys<Stage<M, Source, Keys...>> = sizeof...(Keys) > 0;
 
+/// By whose rules the results of a stage's micro-batches become one, where a shard returns an R: by its own, if shards
+/// have rows of the batch. The devices of a model with slices have all rows, and their rules have made one of them.
+template <class R, bool is_sliced>
+struct JoinedAs {
+  using type = R;
+};
+template <class R>
+struct JoinedAs<R, true> {
+  using type = gathered_t<R>;
+};
+
 /// What the I-th of Stages, a tuple, has in a call of the pipeline with Args.
 template <class Stages, std::size_t I, class... Args>
 struct StageTypes;
@@ -146,6 +157,7 @@ struct StageTypes {
   using Call = typename Takes::template Call<Calls>;
   using Returned = typename Call::R;  ///< by a shard
   using Result = gathered_t<Returned>;
+  using Joined = typename JoinedAs<Returned, Calls::is_sliced>::type;
 };
 
 /// Why the stages of a pipeline do not fit together.
@@ -160,7 +172,7 @@ constexpr Misfit first_misfit() noexcept {
     return Misfit::combines_fields;
   } else if constexpr (I + 1 == std::tuple_size_v<Stages>) {
     return Misfit::none;
-  } else if constexpr (!carries_rows<typename StageTypes<Stages, I, Args...>::Returned>) {
+  } else if constexpr (!carries_rows<typename StageTypes<Stages, I, Args...>::Joined>) {
     return Misfit::gives_no_rows;
   } else {
     return first_misfit<Stages, I + 1, Args...>();

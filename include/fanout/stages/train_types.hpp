@@ -192,6 +192,7 @@ struct TrainGradients<Back, Stage> {
 /// Why the stages of a pipeline cannot be trained.
 enum class Untrainable {
   no,
+  has_slices,
   key_is_not_made,
   saves_nothing,
   gives_to_nobody,
@@ -256,7 +257,9 @@ constexpr Untrainable untrainable_back() noexcept {
 /// The first reason from the S-th stage on. The types of what comes after it are not known.
 template <class Stages, std::size_t S, class X, class Targets, class Loss>
 constexpr Untrainable untrainable() noexcept {
-  if constexpr (!TrainTakes<Stages, S, X>::finds_keys) {
+  if constexpr (StageCalls<typename std::tuple_element_t<S, Stages>::model_type>::is_sliced) {
+    return Untrainable::has_slices;
+  } else if constexpr (!TrainTakes<Stages, S, X>::finds_keys) {
     return Untrainable::key_is_not_made;
   } else if constexpr (std::is_same_v<ForwardReturned<Stages, S, X>, SavesNothing> &&
                        !(is_frozen<Stages, S, X>() && S + 1 != std::tuple_size_v<Stages>)) {
