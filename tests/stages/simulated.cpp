@@ -2,6 +2,7 @@
 #include <doctest/doctest.h>
 
 #include <cstddef>
+#include <string>
 #include <utility>
 #include <vector>
 
@@ -132,4 +133,62 @@ TEST_CASE("a model 7 times as large as the memory of a device is trained on 8 de
   } catch (const fanout::StageError& error) {
     CHECK(error.stage() == 1);
   }
+}
+
+namespace {
+
+/// One step of training of four stages for micro-batches of 256 rows, where a device has so many bytes. True if they
+/// were enough.
+template <class Order>
+bool is_trained(Order order, std::size_t micro_batches, std::size_t limited, std::size_t bytes) {
+  std::vector<SimulatedDeviceOptions> options(4);
+  options[limited].memory = bytes;
+  const auto devices = simulated_devices(options);
+  const auto at = [&](std::size_t i) { return stage(large(1), DeviceSet<SimulatedDevice>({devices[i]})); };
+  const Pipeline net{PipelineOptions{.micro_batches = micro_batches, .schedule = order}, at(0), at(1), at(2), at(3)};
+  const Tensor<double, 1> x(256 * micro_batches);
+  try {
+    net.train(x, x, sum_of_rows);
+    return true;
+  } catch (const fanout::StageError& error) {
+    CHECK(std::string(error.what()).find("out of memory") != std::string::npos);
+    return false;
+  }
+}
+
+/// The least memory with which a device can do its part of that, in steps of 1 KiB.
+template <class Order>
+std::size_t memory_needed(Order order, std::size_t micro_batches, std::size_t limited) {
+  std::size_t too_few = 0;
+  std::size_t enough = 1 << 20;
+  REQUIRE(is_trained(order, micro_batches, limited, enough));
+  while (enough - too_few > 1 << 10) {
+    const std::size_t middle = (too_few + enough) / 2;
+    (is_trained(order, micro_batches, limited, middle) ? enough : too_few) = middle;
+  }
+  return enough;
+}
+
+template <class Order>
+void check_memory(Order order) {
+  const Pipeline net{PipelineOptions{.micro_batches = 8, .schedule = order}, stage(large(1), simulated_devices({{}})),
+                     stage(large(1), simulated_devices({{}})), stage(large(1), simulated_devices({{}})),
+                     stage(large(1), simulated_devices({{}}))};
+  const std::vector<std::size_t> kept = net.plan(8).kept;
+  for (std::size_t i = 0; i < 4; ++i) {
+    CAPTURE(i);
+    CAPTURE(kept[i]);
+    // Each value has one number a row. One may arrive while the device computes.
+    const std::size_t value = 256 * sizeof(double);
+    const std::size_t all = memory_needed(order, 8, i);
+    CHECK(all <= kept[i] * memory_needed(order, 1, i) + value);
+    CHECK(all >= kept[i] * value);
+  }
+}
+
+}  // namespace
+
+TEST_CASE("a device needs the memory of as many micro-batches as the plan announces") {
+  check_memory(fanout::GPipe{});
+  check_memory(fanout::OneForwardOneBackward{});
 }
