@@ -151,14 +151,8 @@ class TrainCall<Stages, std::index_sequence<I...>, X, Targets, Loss> {
       TrainTakes<Stages, S, X>::give(
           [&](auto maker) -> const auto& { return made(std::get<maker>(kept_)[k].y); },
           [&](const auto&... in) { keep_result<S>(k, in...); });
-      (forget_result<I, S>(k), ...);
-    }
-  }
-  /// The last stage keeps its own.
-  template <std::size_t S, std::size_t Taker>
-  void forget_result(std::size_t k) {
-    if constexpr (S < Taker) {
-      if (last_taker<TrainResults<Stages, X>, Stages, S>() == Taker) std::get<S>(kept_)[k].y.reset();
+      // The last stage keeps its own.
+      ((last_taker<TrainResults<Stages, X>, Stages, I>() == S ? std::get<I>(kept_)[k].y.reset() : void()), ...);
     }
   }
   template <std::size_t S, class... In>
