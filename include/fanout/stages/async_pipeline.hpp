@@ -18,7 +18,7 @@
 #include <fanout/schedule/flow_in_lists.hpp>
 #include <fanout/schedule/pipeline_options.hpp>
 #include <fanout/schedule/time_in_calls.hpp>
-#include <fanout/stages/micro_batch.hpp>
+#include <fanout/stages/made.hpp>
 
 namespace fanout { inline namespace v0 { namespace detail {
 

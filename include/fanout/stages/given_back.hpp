@@ -18,7 +18,7 @@
 #include <fanout/plan/plan.hpp>
 #include <fanout/plan/row_range.hpp>
 #include <fanout/plan/shard.hpp>
-#include <fanout/stages/micro_batch.hpp>
+#include <fanout/stages/made.hpp>
 #include <fanout/stages/stage_types.hpp>
 #include <fanout/tree/dict.hpp>
 #include <fanout/tree/key.hpp>

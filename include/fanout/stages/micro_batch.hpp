@@ -25,12 +25,6 @@
 
 namespace fanout { inline namespace v0 { namespace detail {
 
-/// What an earlier step has made: the order of the steps is known, but not to those who check optionals.
-template <class T>
-T& made(std::optional<T>& value) noexcept {
-  return *value;  // NOLINT(bugprone-unchecked-optional-access)
-}
-
 /// Rows of the output buffers of a whole batch, for a micro-batch.
 struct RowsOfOutputs : OutputSource {
   /// `first` is the row of the whole buffers that is row 0. The buffers of `of` are in the micro-batch's memory.

@@ -28,6 +28,7 @@
 #include <fanout/schedule/time_in_calls.hpp>
 #include <fanout/stages/batch_reductions.hpp>
 #include <fanout/stages/join_batches.hpp>
+#include <fanout/stages/made.hpp>
 #include <fanout/stages/micro_batch.hpp>
 #include <fanout/stages/stage_error.hpp>
 #include <fanout/stages/stage_types.hpp>

@@ -23,6 +23,7 @@
 #include <fanout/schedule/time_in_calls.hpp>
 #include <fanout/stages/batch_reductions.hpp>
 #include <fanout/stages/given_back.hpp>
+#include <fanout/stages/made.hpp>
 #include <fanout/stages/micro_batch.hpp>
 #include <fanout/stages/part_of.hpp>
 #include <fanout/stages/procedures.hpp>
