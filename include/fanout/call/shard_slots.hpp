@@ -89,7 +89,6 @@ class ShardSlots {
 
   /// Notes that every slot has been made. If `hold_something` is false, the destructor need not destroy them.
   void all_are_made(bool hold_something) noexcept { are_made_ = hold_something; }
-  bool are_made() const noexcept { return are_made_; }
 
   std::size_t size() const noexcept { return size_; }
   Cell* cells() noexcept { return static_cast<Cell*>(data_); }

@@ -9,7 +9,6 @@
 #include <fanout/plan/even_split.hpp>
 #include <fanout/plan/plan.hpp>
 #include <fanout/plan/shard.hpp>
-#include <fanout/sync/atomic.hpp>
 #include <fanout/sync/fork_safe_mutex.hpp>
 
 namespace fanout { inline namespace v0 { namespace detail {
@@ -27,9 +26,6 @@ class MemoryLimits {
   /// Forgets the limits of a device: all of them, or that for one shape.
   FANOUT_INLINE void forget(std::size_t device) noexcept;
   FANOUT_INLINE void forget(std::uint64_t shape, std::size_t device) noexcept;
-
-  /// True if anything has been learnt.
-  bool exist() const noexcept { return exist_.load(MemoryOrder::relaxed); }
 
   /// How many rows a device gets at a time; `none` if nothing is known.
   FANOUT_INLINE std::size_t most(std::uint64_t shape, std::size_t device) const noexcept;
@@ -52,7 +48,6 @@ class MemoryLimits {
   };
 
   std::vector<Limit> limits_;
-  Atomic<bool> exist_{false};
   mutable ForkSafeMutex mutex_;
 };
 

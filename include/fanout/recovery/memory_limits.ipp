@@ -28,7 +28,6 @@ bool MemoryLimits::note(std::uint64_t shape, std::size_t device, std::size_t row
     return true;
   }
   limits_.push_back({.shape = shape, .device = device, .rows = rows});
-  exist_.store(true, MemoryOrder::relaxed);
   return true;
 }
 
