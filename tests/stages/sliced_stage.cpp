@@ -14,6 +14,8 @@
 #include <support/message_of.hpp>
 #include <support/simulated.hpp>
 
+#include "stages/sliced_layers.hpp"
+
 namespace {
 
 using fanout::Context;
@@ -22,58 +24,18 @@ using fanout::host_devices;
 using fanout::Pipeline;
 using fanout::Slice;
 using fanout::stage;
-using fanout::Tensor;
-using fanout::View;
+using fanout_test::Deep;
+using fanout_test::elements;
+using fanout_test::fractions;
+using fanout_test::Matrix;
 using fanout_test::message_of;
+using fanout_test::on_devices;
+using fanout_test::product;
+using fanout_test::Rows;
 using fanout_test::says;
 using fanout_test::simulated;
+using fanout_test::Wide;
 using namespace fanout::literals;
-
-using Matrix = Tensor<double, 2>;
-using Rows = View<const double, 2>;
-
-Matrix fractions(std::size_t rows, std::size_t columns) {
-  Matrix made({rows, columns});
-  for (std::size_t i = 0; i < made.size(); ++i) made.data()[i] = 1.0 / static_cast<double>(i % 11 + 3) - 0.1;
-  return made;
-}
-
-std::vector<double> elements(const Matrix& x) { return {x.begin(), x.end()}; }
-
-/// y = x . weight^T
-template <class Weight>
-Matrix product(Rows x, const Weight& weight) {
-  Matrix y({x.extent(0), weight.extent(0)});
-  for (std::size_t row = 0; row < x.extent(0); ++row) {
-    for (std::size_t o = 0; o < weight.extent(0); ++o) {
-      double sum = 0;
-      for (std::size_t i = 0; i < weight.extent(1); ++i) sum += weight(o, i) * x(row, i);
-      y(row, o) = sum;
-    }
-  }
-  return y;
-}
-
-/// Each device has some outputs.
-struct Wide {
-  Slice<Matrix, 0> weight;  // [outputs, inputs]
-
-  auto forward(Context auto& ctx, Rows x) const { return fanout::concat<1>(product(x, weight.part(ctx))); }
-};
-
-/// Each device has some inputs, and takes the same columns of x.
-struct Deep {
-  Slice<Matrix, 1> weight;  // [outputs, inputs]
-
-  auto forward(Context auto& ctx, Rows x) const {
-    const fanout::RowRange columns = weight.range(ctx);
-    Matrix mine({x.extent(0), columns.size()});
-    for (std::size_t row = 0; row < x.extent(0); ++row) {
-      for (std::size_t i = 0; i < columns.size(); ++i) mine(row, i) = x(row, columns.first + i);
-    }
-    return fanout::psum(product(mine, weight.part(ctx)));
-  }
-};
 
 struct Doubled {
   Matrix forward(Rows x) const {
@@ -120,15 +82,6 @@ void check_close(const Matrix& found, const Matrix& wanted) {
   }
 }
 
-template <class Check>
-void on_devices(const Check& check) {
-  for (std::size_t count = 1; count <= 4; ++count) {
-    CAPTURE(count);
-    check(host_devices(static_cast<int>(count)));
-    check(simulated(count));
-  }
-}
-
 }  // namespace
 
 TEST_CASE("a model with slices is the first, a middle or the last stage") {
@@ -137,7 +90,7 @@ TEST_CASE("a model with slices is the first, a middle or the last stage") {
   const Matrix square = fractions(6, 6);
   const Matrix twice = doubled(x);
   on_devices([&](const auto& devices) {
-    for (const std::size_t batches : {1, 2, 7, 9}) {
+    for (const std::size_t batches : std::vector<std::size_t>{1, 2, 7, 9}) {
       CAPTURE(batches);
       const fanout::PipelineOptions options{.micro_batches = batches};
       const Pipeline first{options, stage(Wide{weight}, devices), stage(Doubled{}, host_devices(2))};
