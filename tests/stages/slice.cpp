@@ -23,8 +23,6 @@ using fanout::Context;
 using fanout::host_devices;
 using fanout::ParallelModel;
 using fanout::Slice;
-using fanout::Tensor;
-using fanout::View;
 using fanout_test::Deep;
 using fanout_test::elements;
 using fanout_test::fractions;
