@@ -14,7 +14,7 @@ class ShardResults {
  public:
   /// For `size` values, which set() names. `owned`: true if nothing else needs the values, so they may be moved from.
   /// May throw std::bad_alloc if there are more than eight.
-  ShardResults(std::size_t size, bool owned) : values_(detail::InlineArray<const X*>::unset(size)), owned_(owned) {}
+  ShardResults(std::size_t size, bool owned) : values_(detail::InlineArray<const void*>::unset(size)), owned_(owned) {}
 
   /// The values that `get(i)` returns references to. May throw std::bad_alloc if there are more than eight.
   template <class Get>
@@ -30,7 +30,7 @@ class ShardResults {
 
   std::size_t size() const noexcept { return values_.size(); }
   bool owned() const noexcept { return owned_; }
-  const X& operator[](std::size_t i) const noexcept { return *values_[i]; }
+  const X& operator[](std::size_t i) const noexcept { return *static_cast<const X*>(values_[i]); }
   void set(std::size_t i, const X& value) noexcept { values_[i] = &value; }
 
   /// Returns the only value: moved out if owned(), otherwise a copy.
@@ -40,7 +40,8 @@ class ShardResults {
   X& take(std::size_t i) noexcept { return const_cast<X&>((*this)[i]); }
 
  private:
-  detail::InlineArray<const X*> values_;
+  // Of `const X`. Without their type, results of all types share the code of the array.
+  detail::InlineArray<const void*> values_;
   bool owned_;
 };
 
