@@ -592,7 +592,7 @@ TEST_CASE("a value that cannot be sent as bytes is refused on all ranks") {
   };
   const ParallelModel model{words, fanout::host_devices(1), {.ranks = ranks}};
   const std::string text = message_of<fanout::Error>([&] { model(Tensor<double, 1>(2)); });
-  CHECK(text.find("cannot be sent as bytes") != std::string::npos);
+  CHECK(text.find("cannot be sent as bytes at output: expected numbers") != std::string::npos);
 }
 
 TEST_CASE("a value that would not be aligned where it arrives is refused on all ranks") {
