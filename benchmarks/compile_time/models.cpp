@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// 16 models of different types, each called. benchmarks/compile_time/run measures what they cost to compile.
+// 16 models of different types, each called; by async() if ASYNCHRONOUS is defined. benchmarks/compile_time/run
+// measures what they cost to compile.
 
 #include <cstddef>
 #include <cstdio>
@@ -23,7 +24,11 @@ float first_of() {
   const fanout::ParallelModel model{Scale<Number>{Number}, fanout::host_devices(2)};
   fanout::Tensor<float, 1> input(2);
   input[0] = 1;
+#ifdef ASYNCHRONOUS
+  return model.async(input).get()[0];
+#else
   return model(input)[0];
+#endif
 }
 
 template <std::size_t... Number>

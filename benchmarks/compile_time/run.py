@@ -38,6 +38,10 @@ ROWS = [
     Row("16 models", "benchmarks/compile_time/models.cpp", OURS, most=15),
     Row("16 models, compiled part", "benchmarks/compile_time/models.cpp", COMPILED, ["fanout"], most=11),
 ]
+MORE = [  # not with --check
+    Row("16 asynchronous models", "benchmarks/compile_time/models.cpp", OURS + ["-DASYNCHRONOUS"]),
+    Row("8 stages, trained", "examples/too_big.cpp", OURS),
+]
 PEERS = [
     Row("oneTBB parallel_for", "benchmarks/compile_time/onetbb.cpp", link=["-ltbb"], runs=SQUARES),
     Row("Taskflow for_each_index", "benchmarks/compile_time/taskflow.cpp", runs=SQUARES),
@@ -103,6 +107,7 @@ def main():
             source.write("#include <fanout/source.hpp>\n")
         rows = ROWS + [FANOUT]
         if not given.check:
+            rows = rows + MORE
             for peer in PEERS:
                 error = compile_once(peer, given.compiler, f"{folder}/peer.o")
                 if error:
