@@ -316,3 +316,22 @@ TEST_CASE("a rank cannot use a second communicator while the buckets of the firs
   other.join();
   CHECK(says(texts, "two threads call collectives as one rank at once", "rank 0", "by the communicator that made"));
 }
+
+TEST_CASE("an exception that ends an inner group drops no call of the outer one, which runs them together") {
+  NotingCommunicator communicator;
+  Tensor<double, 1> array(1);
+  Tensor<double, 1> more(2);
+  {
+    auto outer = communicator.group();
+    communicator.all_reduce(array);
+    CHECK_THROWS_AS(
+        [&] {
+          auto inner = communicator.group();
+          throw std::runtime_error("a gradient is NaN");
+        }(),
+        std::runtime_error);
+    communicator.all_reduce(more);
+    CHECK(communicator.notes.empty());
+  }
+  CHECK(communicator.counts() == Counts{{1, 2}});
+}
