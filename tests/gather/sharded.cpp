@@ -95,6 +95,21 @@ TEST_CASE("an output may be gathered and stay sharded, in any order") {
   CHECK(gather(after) == x);
 }
 
+TEST_CASE("what stays sharded is no memory of the caller's") {
+  const auto x = counted(7, 2);
+  const ParallelModel model{[](Context auto& ctx, View<const int, 2> rows) {
+                              auto output = fanout::output<int>(ctx, 2);
+                              fanout::copy(rows, output);
+                              return std::pair{output, sharded(Tensor<int, 2>(output))};
+                            },
+                            host_devices(2)};
+  auto [whole, kept] = model(Tensor<int, 2>(7, 2));
+  model.into(std::tie(whole, kept))(x);
+  CHECK(whole == x);
+  for (int& number : whole) number = -1;
+  CHECK(gather(kept) == x);
+}
+
 TEST_CASE("a tree can stay sharded, and each shard is passed its own part again") {
   struct State {
     Tensor<int, 2> rows;
