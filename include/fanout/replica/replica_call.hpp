@@ -40,7 +40,7 @@ struct CallOfReplicas<Replicas<M, Ds...>, ShardInputs<Args...>> {
   using Fields = HeldFields<Replicas<M, Ds...>, changes>;
   static constexpr CallOrder order() { return Forward::order(); }
   static bool shards_may_meet() noexcept {
-    // Not in the class, since clang would take the class for an incomplete one, with an error for each use of it.
+    // In a function: after one that fails in the class, clang takes the class for incomplete and refuses its uses, too.
     static_assert(!is_sliced || !(ArrayLeaf<std::remove_cvref_t<Args>> || ...),
                   "fanout: an array is split by rows, but this model has slices, so each of its devices needs all "
                   "rows; pass broadcast(x), or what sharded(y) has left on the same devices");

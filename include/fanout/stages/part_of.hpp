@@ -17,7 +17,7 @@ struct PartOf {
   RowRange rows;
 };
 
-/// The same, but each shard takes all of these rows, whichever its own are.
+/// The same, but each shard takes all of these rows.
 template <class X>
 struct PartForEach {
   const X& whole;

@@ -124,8 +124,8 @@ inline constexpr bool takes_keys = false;
 template <class M, class Source, class... Keys>
 inline constexpr bool takes_keys<Stage<M, Source, Keys...>> = sizeof...(Keys) > 0;
 
-/// By whose rules the results of a stage's micro-batches become one, where a shard returns an R: by its own, if shards
-/// have rows of the batch. The devices of a model with slices have all rows, and their rules have made one of them.
+/// The type whose rules join the results of a stage's micro-batches. R is what a shard returns. If the model has
+/// slices, its shards had all rows of the micro-batch, and the rules of R have made one result of theirs.
 template <class R, bool is_sliced>
 struct JoinedAs {
   using type = R;
