@@ -63,7 +63,9 @@ TEST_CASE("a device id prints to streams of any character type") {
   CHECK((wide.str() == L"host:3"));
 }
 
-TEST_CASE("the first device of a kind needs no index") { CHECK(DeviceId{"host"} == DeviceId{"host", 0, 0}); }
+TEST_CASE("a device id without an index names the first device of its kind") {
+  CHECK(DeviceId{"host"} == DeviceId{"host", 0, 0});
+}
 
 TEST_CASE("device ids sort by kind, then by index") {
   std::vector<DeviceId> ids{{"host", 1}, {"cuda", 2}, {"host", 0}, {"cuda", 0}, {"cuda", 1}};

@@ -95,7 +95,7 @@ TEST_CASE("an output may be gathered and stay sharded, in any order") {
   CHECK(gather(after) == x);
 }
 
-TEST_CASE("what stays sharded is no memory of the caller's") {
+TEST_CASE("a result that stays sharded does not use the memory of a destination") {
   const auto x = counted(7, 2);
   const ParallelModel model{[](Context auto& ctx, View<const int, 2> rows) {
                               auto output = fanout::output<int>(ctx, 2);

@@ -369,7 +369,7 @@ TEST_CASE("a destination in a map whose keys are pairs is named by its key") {
              "expected only the result's keys, (0, 0), (0, 1), found this one too"));
 }
 
-TEST_CASE("a destination in a memory that no device of the process has is refused") {
+TEST_CASE("a destination in an unknown memory is refused") {
   const ParallelModel model{[](std::span<const int> rows) { return Tensor<int, 1>(rows.size()); }, host_devices(2)};
   std::vector<int> own(5, 7);
   const View<int, 1> elsewhere(own.data(), {5}, {{.kind = "nobody", .index = 2}});

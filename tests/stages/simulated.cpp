@@ -156,7 +156,7 @@ bool is_trained(Order order, std::size_t micro_batches, std::size_t limited, std
   }
 }
 
-/// The least memory with which a device can do its part of that, in steps of 1 KiB.
+/// The least memory of the limited device with which is_trained() returns true, to 1 KiB.
 template <class Order>
 std::size_t memory_needed(Order order, std::size_t micro_batches, std::size_t limited) {
   std::size_t too_few = 0;

@@ -84,7 +84,7 @@ void check_close(const Matrix& found, const Matrix& wanted) {
 
 }  // namespace
 
-TEST_CASE("a model with slices is the first, a middle or the last stage") {
+TEST_CASE("a model with slices may be the first stage, one in the middle, or the last") {
   const Matrix x = fractions(7, 6);
   const Matrix weight = fractions(5, 6);
   const Matrix square = fractions(6, 6);

@@ -7,7 +7,7 @@
 
 namespace fanout { inline namespace v0 { namespace detail {
 
-/// What an earlier step has made: the order of the steps is known, but not to those who check optionals.
+/// The value of an optional that an earlier step has set. Tools that check optionals do not know the order of steps.
 template <class T>
 T& made(std::optional<T>& value) noexcept {
   return *value;  // NOLINT(bugprone-unchecked-optional-access)

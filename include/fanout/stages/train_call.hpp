@@ -152,7 +152,7 @@ class TrainCall<Stages, std::index_sequence<I...>, X, Targets, Loss> {
       TrainTakes<Stages, S, X>::give(
           [&](auto maker) -> const auto& { return made(std::get<maker>(kept_)[k].y); },
           [&](const auto&... in) { keep_result<S>(k, in...); });
-      // The last stage keeps its own.
+      // The result of the last stage stays for the loss.
       ((last_taker<TrainResults<Stages, X>, Stages, I>() == S ? std::get<I>(kept_)[k].y.reset() : void()), ...);
     }
   }
