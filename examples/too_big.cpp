@@ -16,8 +16,8 @@ using Rows = fanout::View<const double, 2>;
 using Matrix = fanout::Tensor<double, 2>;
 using Vector = fanout::Tensor<double, 1>;
 
-constexpr std::size_t width = 170;
-constexpr std::size_t device_bytes = 256 << 10;
+constexpr std::size_t width = 128;
+constexpr std::size_t device_bytes = 148 << 10;
 
 /// y = tanh(weight x + bias) for each row x. The weight stays as it is.
 struct Layer {
@@ -66,15 +66,15 @@ void train(const fanout::DeviceSet<fanout::SimulatedDevice>& devices, std::index
   Layer layer;
   for (std::size_t k = 0; k < width; ++k) layer.weight(k, (k + 1) % width) = 0.9;
   fanout::Pipeline net{
-      fanout::PipelineOptions{.micro_batches = 32},
+      fanout::PipelineOptions{.micro_batches = 16},
       fanout::stage(layer, fanout::DeviceSet<fanout::SimulatedDevice>({devices[I % devices.size()]}))...};
-  Matrix x(32, width);
-  Matrix targets(32, width);
+  Matrix x(16, width);
+  Matrix targets(16, width);
   for (std::size_t i = 0; i < x.size(); ++i) x.data()[i] = std::sin(static_cast<double>(i));
   for (double& target : targets) target = 0.25;
   for (int step = 0; step < 6; ++step) {
     const auto [loss, gradients] = net.train(x, targets, distance);
-    std::printf("step %d: loss %.1f\n", step, loss / 32);
+    std::printf("step %d: loss %.1f\n", step, loss / 16);
     const auto descend = [](auto& stage, const Vector& gradient) {
       stage.update([&gradient](Layer& of) {
         for (std::size_t k = 0; k < width; ++k) of.bias(k) -= 0.002 * gradient(k);

@@ -25,7 +25,8 @@
 //   returns a value that is stored later (load buffering). tests/litmus asks herd7 about such outcomes. It shows, for
 //   example, that the look of Worker::wake() must be seq_cst; the explorer cannot.
 // - Forks, signals, and counters that wrap around.
-// - Executions beyond the limits. `--deeper` adds one preemption to each scenario.
+// - Executions beyond the limits. `--deeper` adds one preemption to each scenario, or a surprise to one
+//   without any.
 #include <algorithm>
 #include <cstdio>
 #include <cstdlib>
@@ -146,7 +147,10 @@ int main(int count, char** arguments) {
   if (!wanted.empty() && wanted.front() == "--deeper") {
     wanted.erase(wanted.begin());
     for (Protocol& protocol : protocols) {
-      for (Scenario& scenario : protocol.scenarios) ++scenario.limits.preemptions;
+      for (Scenario& scenario : protocol.scenarios) {
+        Limits& limits = scenario.limits;
+        ++(limits.surprises == 0 ? limits.surprises : limits.preemptions);
+      }
     }
   }
   if (wanted.size() == 1 && wanted.front() == "--weaken") return weaken(protocols), EXIT_SUCCESS;
