@@ -78,16 +78,25 @@ bool same(const Tensor<T, R>& a, const Tensor<T, R>& b) {
   return a.extents() == b.extents() && (a.empty() || std::memcmp(a.data(), b.data(), a.size() * sizeof(T)) == 0);
 }
 
-/// A view of the rows, an output with the same rows and a tensor of them are gathered to the whole.
+/// Gives its rows back as they came, and as a copy.
+struct Rows {
+  template <class T, std::size_t R>
+  auto forward(View<const T, R> rows) const {
+    return std::pair{rows, Tensor<T, R>(rows)};
+  }
+  template <class T>
+  auto forward(std::span<const T> rows) const {
+    return std::pair{rows, std::vector<T>(rows.begin(), rows.end())};
+  }
+};
+
+/// Rows of a tensor that come back as a view and as a tensor are gathered to the whole.
 template <class T, std::size_t R>
 void check_round_trip(fanout::Extents<R> extents) {
   CAPTURE(R);
   const auto x = counted<T, R>(extents);
   for (int devices = 1; devices <= 3; ++devices) {
-    ParallelModel model{[](View<const T, R> rows) {
-                          return std::pair{rows, Tensor<T, R>(rows)};
-                        },
-                        host_devices(devices)};
+    const ParallelModel model{Rows{}, host_devices(devices)};
     const auto [view, copy] = model(x);
     static_assert(std::is_same_v<decltype(view), const Tensor<T, R>>);
     CHECK(same(view, x));
@@ -99,10 +108,7 @@ void check_round_trip(fanout::Extents<R> extents) {
 template <class T>
 void check_vector(const std::vector<T>& x) {
   for (int devices = 1; devices <= 3; ++devices) {
-    ParallelModel model{[](std::span<const T> rows) {
-                          return std::pair{rows, std::vector<T>(rows.begin(), rows.end())};
-                        },
-                        host_devices(devices)};
+    const ParallelModel model{Rows{}, host_devices(devices)};
     CHECK(model(x) == std::pair{x, x});
     CHECK(model(std::span<const T>(x)) == std::pair{x, x});
   }
