@@ -21,4 +21,5 @@ agrees(packaging/vcpkg/vcpkg.json "\"version\": \"" ${version})
 agrees(tests/consumer/conan/conanfile.txt "\nfanout/" ${version})
 agrees(tests/consumer/fetch_content/CMakeLists.txt "GIT_TAG v" ${version})
 agrees(tests/consumer/find_package/CMakeLists.txt "find_package\\(fanout " ${minor_version})
+agrees(CITATION.cff "\nversion: " ${version})
 agrees(CHANGELOG.md "\n## \\[[^0-9]*" ${version})  # the newest section begins with its number
