@@ -6,7 +6,7 @@ from conan import ConanFile
 from conan.errors import ConanInvalidConfiguration
 from conan.tools.build import check_min_cppstd
 from conan.tools.cmake import CMake, cmake_layout
-from conan.tools.files import copy, load
+from conan.tools.files import copy, get, load
 from conan.tools.scm import Version
 
 
@@ -23,9 +23,13 @@ class Fanout(ConanFile):
     no_copy_source = True
     test_package_folder = "packaging/conan/test_package"
 
+    # In a registry, the recipe is told the version, and downloads the sources. Elsewhere they lie beside it.
+
     def set_version(self):
-        header = load(self, os.path.join(self.recipe_folder, "include", "fanout", "base", "version.hpp"))
-        version = int(re.search(r"#define FANOUT_VERSION (\d+)", header)[1])
+        header = os.path.join(self.recipe_folder, "include", "fanout", "base", "version.hpp")
+        if not os.path.exists(header):
+            return
+        version = int(re.search(r"#define FANOUT_VERSION (\d+)", load(self, header))[1])
         self.version = f"{version // 10000}.{version // 100 % 100}.{version % 100}"
 
     def layout(self):
@@ -44,6 +48,10 @@ class Fanout(ConanFile):
         oldest = {"gcc": "12", "clang": "16"}.get(str(self.settings.compiler))
         if oldest and Version(self.settings.compiler.version) < oldest:
             raise ConanInvalidConfiguration(f"fanout needs {self.settings.compiler} {oldest} or newer")
+
+    def source(self):
+        if self.conan_data:
+            get(self, **self.conan_data["sources"][self.version], strip_root=True)
 
     def build(self):
         CMake(self).configure(

@@ -1,8 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #
-# An overlay port, which packages the clone of fanout that it lies in. There is no release to download yet: a port
-# for vcpkg's own collection takes its SOURCE_PATH from vcpkg_from_github, with the hash of one.
-get_filename_component(SOURCE_PATH "${CMAKE_CURRENT_LIST_DIR}/../.." ABSOLUTE)
+# In a clone of fanout, an overlay port, which packages that clone. In a registry, archive.cmake lies beside it and
+# downloads a version: see packaging/registries.
+if(EXISTS "${CMAKE_CURRENT_LIST_DIR}/archive.cmake")
+  include("${CMAKE_CURRENT_LIST_DIR}/archive.cmake")
+  vcpkg_extract_source_archive(SOURCE_PATH ARCHIVE "${archive}")
+else()
+  get_filename_component(SOURCE_PATH "${CMAKE_CURRENT_LIST_DIR}/../.." ABSOLUTE)
+endif()
 
 set(VCPKG_BUILD_TYPE release)  # headers only: a debug build would install the same
 vcpkg_cmake_configure(

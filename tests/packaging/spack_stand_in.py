@@ -1,17 +1,19 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""python3 spack_stand_in.py REPOSITORY: reads a repository of Spack's as Spack does, with stand-ins for its functions.
+"""python3 spack_stand_in.py RECIPES CLONE: reads recipes of fanout as Spack does, with stand-ins for its functions.
 
-Finds names that Spack does not have, a path that leads nowhere, and a variant without a dependency.
+Finds names that Spack does not have, options that the CLONE's CMakeLists.txt does not have, files that lie nowhere, and
+variants without a dependency.
 """
 
-import os
+import hashlib
 import sys
+import urllib.request
 import types
 from pathlib import Path
 
 import yaml
 
-repository = Path(sys.argv[1]).resolve()
+repository, clone = (Path(argument).resolve() for argument in sys.argv[1:])
 assert yaml.safe_load((repository / "repo.yaml").read_text())["repo"]["namespace"] == "fanout"
 
 told = []
@@ -40,13 +42,18 @@ recipe = {"__file__": str(path)}
 exec(compile(path.read_text(), path, "exec"), recipe)
 package = recipe["Fanout"]
 
-clone = Path(package.git.removeprefix("file://"))
-assert (clone / "include" / "fanout" / "fanout.hpp").exists(), clone
+versions = [(words[0], options) for kind, words, options in told if kind == "version"]
+for _, options in versions:
+    if "url" in options:
+        with urllib.request.urlopen(options["url"]) as archive:
+            assert hashlib.sha256(archive.read()).hexdigest() == options["sha256"], options
+    else:
+        assert Path(package.git.removeprefix("file://")) == clone, package.git
 cmake = (clone / "CMakeLists.txt").read_text()
 for argument in package().cmake_args():
     assert argument.removeprefix("-D").split("=")[0] in cmake, argument
 variants = {words[0] for kind, words, _ in told if kind == "variant"}
 needed = {options.get("when") for kind, _, options in told if kind == "depends_on"}
 assert {f"+{name}" for name in variants} <= needed, (variants, needed)
-assert os.path.exists(clone / "tests" / "consumer" / "main.cpp")
-print(f"the recipe says {len(told)} things, with the variants {', '.join(sorted(variants))}")
+assert (clone / "tests" / "consumer" / "main.cpp").exists()
+print(f"Spack's recipe has the versions {[name for name, _ in versions]} and the variants {sorted(variants)}")
