@@ -75,23 +75,26 @@ def broken_links(site):
     html = os.path.join(site, "html")
     anchors = {}
 
-    def anchors_of(file):
-        if file not in anchors:
-            path = os.path.join(html, file)
-            anchors[file] = set(re.findall(r'(?:id|name)="([^"]+)"', prepare.read(path)))
-        return anchors[file]
+    def anchors_of(path):
+        if path not in anchors:
+            anchors[path] = set(re.findall(r'(?:id|name)="([^"]+)"', prepare.read(path)))
+        return anchors[path]
 
-    for page in sorted(os.listdir(html)):
-        if not re.fullmatch(r"(index|page_.*|group__.*)\.html", page):  # Doxygen answers for what it wrote alone
+    for path in sorted(glob.glob(os.path.join(html, "**", "*.html"), recursive=True)):
+        page = os.path.relpath(path, html)
+        if page.startswith("_static"):
             continue
-        text = prepare.read(os.path.join(html, page))
-        for target in re.findall(r'<a [^>]*href="([^"]+)"', text) + re.findall(r'<img [^>]*src="([^"]+)"', text):
+        text = prepare.read(path)
+        for kind, target in re.findall(r'<(\w+) [^>]*?(?:src|href)="([^"]+)"', text):
             if re.match(r"[a-z]+:", target):
+                if kind != "a":
+                    yield f"{page}: needs {target} from the network"
                 continue
             file, _, anchor = target.partition("#")
-            if not os.path.exists(os.path.join(html, file or page)):
+            there = os.path.normpath(os.path.join(os.path.dirname(path), file.partition("?")[0])) if file else path
+            if not os.path.exists(there):
                 yield f"{page}: {target} leads to no file"
-            elif anchor and anchor not in anchors_of(file or page):
+            elif anchor and anchor not in anchors_of(there):
                 yield f"{page}: {target} leads to no heading"
 
 

@@ -4,7 +4,7 @@
 Headers keep their lines, so that a warning names the right one. They lose what users do not write (detail, the inline
 namespace, deduction guides, overloads that only refuse) and join the group that groups.txt names.
 Examples that examples.txt names go behind the comment of their name. Pages lose what only GitHub reads, and their links
-lead to pages of the site.
+lead to pages of the site, which Sphinx makes of them.
 """
 import os
 import re
@@ -152,8 +152,11 @@ def grouped(text, group):
 def plain(text):
     """Names without `detail::` and functions without marks for compilers, in code."""
     code = code_of(text)
-    marks = r"\b(?:\w+::)*detail::|\bFANOUT_(?:HOST_DEVICE|EXPORT)\b ?|\[\[\w+(?:::\w+)?(?:\([^)]*\))?\]\] ?"
+    marks = r"\b(?:\w+::)*detail::|\bFANOUT_(?:HOST_DEVICE|EXPORT|INLINE)\b ?|\[\[\w+(?:::\w+)?(?:\([^)]*\))?\]\] ?"
     edits = [(found.start(), found.end(), "") for found in re.finditer(marks, code)]
+    # Values that Sphinx cannot read.
+    values = r"(?: *= *|(?<=\w))\{+\.[^;]*?\}(?=;)|(?<=\bis_thread_safe) = requires.*?\}(?=;)"
+    edits += [(found.start(), found.end(), "\n" * found[0].count("\n")) for found in re.finditer(values, code, flags=re.S)]
     # A base class that users do not name.
     heads = r"^ *(?:struct|class) [^;{}()]*?( : (?:public |private )?detail::[^{;]*)\{"
     for found in re.finditer(heads, code, flags=re.M):
@@ -220,102 +223,96 @@ def pages():
                           for file in os.listdir(folder) if file.endswith(".md"))
 
 
-def page_id(page):
-    if page == "README.md":
-        return "index"
-    name = page.removeprefix("docs/").removesuffix(".md").replace("/", "_").lower()
-    return "page_" + name.removesuffix("_index")
-
-
-def anchor(heading):
-    """As GitHub makes it of a heading."""
-    return re.sub(r"[^\w\- ]", "", heading.strip().lower()).replace(" ", "-")
-
-
-def html(text):
-    """The words of a link, whose code is code."""
-    return re.sub(r"`([^`]*)`", lambda code: f"<code>{code[1].replace('<', '&lt;')}</code>", text)
+def place(page):
+    """Where a page of the repository is in the site."""
+    return "index.md" if page == "README.md" else page
 
 
 def link(page, text, target, group_of):
-    if re.match(r"[a-z]+:", target):
-        return f'<a href="{target}">{html(text)}</a>'
     path, _, heading = target.partition("#")
-    path = os.path.normpath(os.path.join(os.path.dirname(page), path)) if path else page
+    if re.match(r"[a-z]+:", target) or not path:
+        return f"[{text}]({target})"
+    path = os.path.normpath(os.path.join(os.path.dirname(page), path))
     if not os.path.exists(path):
         sys.exit(f"{page}: {target} leads to no file")
     header = os.path.relpath(path, HEADERS)
-    if path in PAGES and page.endswith("index.md") and os.path.dirname(page) == os.path.dirname(path):
-        return f'@subpage {page_id(path)} "{html(text)}"'.replace("`", "")
     if path in PAGES:
-        there = f"{page_id(path)}.html" + (f"#{page_id(path)}_{heading}" if heading else "")
+        there = place(path) + (f"#{heading}" if heading else "")
     elif header in group_of:
-        there = f"group__{group_of[header].replace('_', '__')}.html"
+        there = f"reference/{group_of[header]}.md"
     else:  # a file of the repository
         if text == path:
-            return f"<code>{path}</code>"
-        return html(text) if "`" in text else f"{html(text)} (<code>{path}</code>)"
-    return f'<a href="{there}">{html(text)}</a>'
+            return f"`{path}`"
+        return text if "`" in text else f"{text} (`{path}`)"
+    return f"[{text}]({os.path.relpath(there, os.path.dirname(place(page)) or '.')})"
 
 
 def prepare_page(page, group_of):
-    text = re.sub(r"<!--.*?-->", "", read(page), flags=re.S)
+    text = re.sub(r"<!--.*?-->\n?", "", read(page), flags=re.S)
     # A link may go over two lines.
     blocks = re.split(r"(^ *```.*?^ *```$)", text, flags=re.S | re.M)
     for i in range(0, len(blocks), 2):
-        blocks[i] = re.sub(r"!\[([^]]*)\]\(([^)\s]+)\)",
-                           lambda found: f'<img src="{os.path.basename(found[2])}" alt="{found[1]}"/>', blocks[i])
         blocks[i] = re.sub(r"(?<!!)\[((?:[^][]|\[[^]]*\])*)\]\(([^)\s]+)\)",
                            lambda found: link(page, found[1], found[2], group_of), blocks[i])
-        headings = []
-        for line in blocks[i].split("\n"):
-            found = re.match(r"(#+) (.*)$", line)
-            if found and found[1] == "#":
-                line = f"# {found[2].replace('`', '')} {{#{'mainpage' if page == 'README.md' else page_id(page)}}}"
-            elif found:
-                line = f"{found[1]} {found[2].replace('`', '')} {{#{page_id(page)}_{anchor(found[2])}}}"
-            headings.append(line)
-        blocks[i] = "\n".join(headings)
     return "".join(blocks)
+
+
+def contents(caption, entries, depth=1):
+    lines = "\n".join(entries)
+    return f"\n```{{toctree}}\n:hidden:\n:caption: {caption}\n:maxdepth: {depth}\n\n{lines}\n```\n"
+
+
+def linked_pages(page):
+    """The pages of the same folder that a page links, in their order."""
+    folder = os.path.dirname(page)
+    paths = (os.path.normpath(os.path.join(folder, target)) for target in re.findall(r"\]\(([^)#\s]+\.md)\)", read(page)))
+    return list(dict.fromkeys(path for path in paths if path in PAGES and path not in TABS))
 
 
 def prepare_pages(output):
     group_of = groups()
-    for page in PAGES:
-        write(os.path.join(output, page), prepare_page(page, group_of))
+    texts = {page: prepare_page(page, group_of) for page in PAGES}
+    guide = [path for path in linked_pages("docs/guide/index.md") if path.startswith("docs/guide/")]
+    texts["docs/guide/index.md"] += contents("Guide", [os.path.basename(path) for path in guide])
+    others = [page for page in PAGES if page not in {"README.md", *guide, *TABS}]
+    texts["README.md"] += contents("Contents", [*TABS, "more"])
+    for page, text in texts.items():
+        write(os.path.join(output, "pages", place(page)), text)
+    write(os.path.join(output, "pages", "more.md"), "# More pages\n" + contents("More", others).replace(":hidden:\n", ""))
 
 
-# ---- the way around ---------------------------------------------------------------------------------
-
-TABS = """<navindex>
-    <tab type="mainpage" visible="yes" title="fanout"/>
-    <tab type="pages" visible="yes" title="Guide" intro="The guide, and the other pages."/>
-    <tab type="modules" visible="yes" title="Reference" intro="The names of fanout, grouped as the guide is."/>
-    <tab type="usergroup" title="All names">
-      <tab type="classlist" visible="yes" title="Classes" intro=" "/>
-      <tab type="concepts" visible="yes" title="Concepts" intro=" "/>
-      <tab type="namespacelist" visible="yes" title="Namespaces" intro=" "/>
-    </tab>
-  </navindex>"""
+# ---- reference --------------------------------------------------------------------------------------
 
 
-def prepare_layout(output):
-    """Doxygen's own layout, with other tabs, and with the functions of a group first: they are what users write."""
-    layout = os.path.join(output, "layout.xml")
-    text = re.sub(r"<navindex>.*</navindex>", lambda _: TABS, read(layout), flags=re.S)
-    head, group, tail = re.split(r"(<group>.*?</memberdecl>)", text, flags=re.S)
-    group = group.replace('<functions title=""/>', "").replace("<memberdecl>", '<memberdecl><functions title=""/>')
-    text = head + group + tail
-    write(layout, text)
+def titles():
+    """(name, title, what it is about, where the guide says more) of each group, in the order of groups.dox."""
+    text = re.sub(r"^/// ?", "", read(os.path.join(HERE, "groups.dox")), flags=re.M)
+    for name, title, brief, more in re.findall(r"^@defgroup (\w+) (.*)\n@brief (.*)\n((?:(?!@).*\n)*)", text, flags=re.M):
+        yield name, title, brief, re.sub(r'<a href="([^"#]*)\.html(#[^"]*)?">([^<]*)</a>', r"[\3](\1.md\2)", more).strip()
+
+
+def prepare_reference(output):
+    known = set(groups().values())
+    lines = []
+    for name, title, brief, more in titles():
+        if name not in known:
+            sys.exit(f"docs/reference/groups.dox: groups.txt has no [{name}]")
+        lines.append(f"| [{title}]({name}.md) | {brief} |")
+        names = f"```{{doxygengroup}} {name}\n:content-only:\n:members:\n```\n"
+        write(os.path.join(output, "pages", "reference", f"{name}.md"), f"# {title}\n\n{brief}\n\n{more}\n\n{names}")
+    head = "# Reference\n\nThe names of fanout, grouped as the guide is.\n\n| group | what it has |\n|---|---|\n"
+    text = head + "\n".join(lines) + "\n" + contents("Reference", [f"{name}.md" for name, *_ in titles()])
+    write(os.path.join(output, "pages", "reference", "index.md"), text)
 
 
 def main():
     output = sys.argv[1]
     prepare_headers(output)
     prepare_pages(output)
-    prepare_layout(output)
+    prepare_reference(output)
 
 
+TABS = ["docs/guide/index.md", "reference/index.md", "docs/packages.md", "docs/performance.md"]
 PAGES = list(pages())
 if __name__ == "__main__":
     main()
