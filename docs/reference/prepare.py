@@ -156,7 +156,8 @@ def plain(text):
     edits = [(found.start(), found.end(), "") for found in re.finditer(marks, code)]
     # Values that Sphinx cannot read.
     values = r"(?: *= *|(?<=\w))\{+\.[^;]*?\}(?=;)|(?<=\bis_thread_safe) = requires.*?\}(?=;)"
-    edits += [(found.start(), found.end(), "\n" * found[0].count("\n")) for found in re.finditer(values, code, flags=re.S)]
+    for found in re.finditer(values, code, flags=re.S):
+        edits.append((found.start(), found.end(), "\n" * found[0].count("\n")))
     # A base class that users do not name.
     heads = r"^ *(?:struct|class) [^;{}()]*?( : (?:public |private )?detail::[^{;]*)\{"
     for found in re.finditer(heads, code, flags=re.M):
@@ -265,7 +266,8 @@ def contents(caption, entries, depth=1):
 def linked_pages(page):
     """The pages of the same folder that a page links, in their order."""
     folder = os.path.dirname(page)
-    paths = (os.path.normpath(os.path.join(folder, target)) for target in re.findall(r"\]\(([^)#\s]+\.md)\)", read(page)))
+    targets = re.findall(r"\]\(([^)#\s]+\.md)\)", read(page))
+    paths = (os.path.normpath(os.path.join(folder, target)) for target in targets)
     return list(dict.fromkeys(path for path in paths if path in PAGES and path not in TABS))
 
 
@@ -278,7 +280,8 @@ def prepare_pages(output):
     texts["README.md"] += contents("Contents", [*TABS, "more"])
     for page, text in texts.items():
         write(os.path.join(output, "pages", place(page)), text)
-    write(os.path.join(output, "pages", "more.md"), "# More pages\n" + contents("More", others).replace(":hidden:\n", ""))
+    more = contents("More", others).replace(":hidden:\n", "")
+    write(os.path.join(output, "pages", "more.md"), f"# More pages\n{more}")
 
 
 # ---- reference --------------------------------------------------------------------------------------
@@ -287,8 +290,10 @@ def prepare_pages(output):
 def titles():
     """(name, title, what it is about, where the guide says more) of each group, in the order of groups.dox."""
     text = re.sub(r"^/// ?", "", read(os.path.join(HERE, "groups.dox")), flags=re.M)
-    for name, title, brief, more in re.findall(r"^@defgroup (\w+) (.*)\n@brief (.*)\n((?:(?!@).*\n)*)", text, flags=re.M):
-        yield name, title, brief, re.sub(r'<a href="([^"#]*)\.html(#[^"]*)?">([^<]*)</a>', r"[\3](\1.md\2)", more).strip()
+    group = r"^@defgroup (\w+) (.*)\n@brief (.*)\n((?:(?!@).*\n)*)"
+    for name, title, brief, more in re.findall(group, text, flags=re.M):
+        more = re.sub(r'<a href="([^"#]*)\.html(#[^"]*)?">([^<]*)</a>', r"[\3](\1.md\2)", more)
+        yield name, title, brief, more.strip()
 
 
 def prepare_reference(output):
@@ -300,8 +305,10 @@ def prepare_reference(output):
         lines.append(f"| [{title}]({name}.md) | {brief} |")
         names = f"```{{doxygengroup}} {name}\n:content-only:\n:members:\n```\n"
         write(os.path.join(output, "pages", "reference", f"{name}.md"), f"# {title}\n\n{brief}\n\n{more}\n\n{names}")
-    head = "# Reference\n\nThe names of fanout, grouped as the guide is.\n\n| group | what it has |\n|---|---|\n"
-    text = head + "\n".join(lines) + "\n" + contents("Reference", [f"{name}.md" for name, *_ in titles()])
+    head = ("# Reference\n\nThe names of fanout, grouped as the guide is. All of them are on the "
+            "[cheat sheet](cheat_sheet.md).\n\n| group | what it has |\n|---|---|\n")
+    entries = ["cheat_sheet.md", *(f"{name}.md" for name, *_ in titles())]
+    text = head + "\n".join(lines) + "\n" + contents("Reference", entries)
     write(os.path.join(output, "pages", "reference", "index.md"), text)
 
 
