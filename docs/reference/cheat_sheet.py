@@ -42,7 +42,8 @@ def names(site, group):
 
     root = compound(f"group__{group.replace('_', '__')}")
     nodes = [compound(inner.get("refid")) for kind in ("innerconcept", "innerclass") for inner in root.findall(kind)]
-    nodes += [node for node in root.iter("memberdef") if node.get("kind") in ("function", "typedef", "variable", "enum")]
+    kinds = ("function", "typedef", "variable", "enum")
+    nodes += [node for node in root.iter("memberdef") if node.get("kind") in kinds]
     found = {}
     for node in nodes:
         name, sentence = plain_name(node), words(node.find("briefdescription"))
