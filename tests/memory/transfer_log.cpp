@@ -82,13 +82,11 @@ TEST_CASE("each transfer between two memories is logged once, with its bytes") {
 
 TEST_CASE("a transfer into new memory is logged once, whether the memory has an operation for it or not") {
   std::array<char, 8> here{};
-  fanout::backend::MemoryOperations operations = *RemoteMemory::memory(0).operations;
+  static fanout::backend::MemoryOperations operations = *RemoteMemory::memory(0).operations;
   operations.fresh = &operations;
-  static const fanout::backend::MemoryOperations* by = &operations;
-  by = &operations;
   operations.transfer_in = [](const MemorySpace& to, const MemorySpace& from, const void* data, std::size_t bytes) {
-    void* const copy = by->allocate(to, bytes);
-    by->transfer(to, copy, from, data, bytes);
+    void* const copy = operations.allocate(to, bytes);
+    operations.transfer(to, copy, from, data, bytes);
     return copy;
   };
   for (const bool has_operation : {true, false}) {
