@@ -30,7 +30,7 @@ from universalmutator.mutator import mutants_regexp  # noqa: E402
 
 from trial.change import Wrong, read  # noqa: E402
 from trial.command import processor_seconds  # noqa: E402
-from trial.in_order import in_order  # noqa: E402
+from trial.in_order import AHEAD, in_order  # noqa: E402
 from trial.trial import Trial  # noqa: E402
 
 EQUIVALENT = os.path.join(HERE, "equivalent.txt")
@@ -107,7 +107,8 @@ def draw(trial, mutants, count, jobs):
             return "does not stand alone"
         return trial.judge(mutant, leave_out_same_code=True)
 
-    for mutant, said in in_order(judge, mutants, jobs):
+    # Begins no more than may count: one that is not needed any more takes minutes.
+    for mutant, said in in_order(judge, mutants, jobs, lambda: min(count, AHEAD)):
         yield mutant, said
         count -= not isinstance(said, str) and said.how != "same code"
         if count == 0:

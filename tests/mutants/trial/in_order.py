@@ -4,22 +4,27 @@
 import collections
 import concurrent.futures
 
-AHEAD = 32  # calls for each job, so that a slow one at the front does not keep the others waiting
+AHEAD = 64  # calls, so that a slow one at the front does not keep the others waiting
 
 
-def in_order(call, items, jobs):
-    """Yields each item with `call(item)`; `jobs` calls run at once. Raises what a call raises. If the caller stops
-    early, the calls that run are waited for."""
+def in_order(call, items, jobs, ahead=lambda: AHEAD):
+    """Yields each item with `call(item)`; `jobs` calls run at once. Raises what a call raises.
+
+    At most `ahead()` calls run, wait to run, or wait to be yielded. If the caller stops early, those that run are waited
+    for."""
     pool = concurrent.futures.ThreadPoolExecutor(jobs)
     begun = collections.deque()
+
+    def first():
+        item, result = begun.popleft()
+        return item, result.result()
+
     try:
         for item in items:
+            while begun and len(begun) >= ahead():
+                yield first()
             begun.append((item, pool.submit(call, item)))
-            if len(begun) == AHEAD * jobs:
-                item, result = begun.popleft()
-                yield item, result.result()
         while begun:
-            item, result = begun.popleft()
-            yield item, result.result()
+            yield first()
     finally:
         pool.shutdown(cancel_futures=True)
