@@ -70,9 +70,9 @@
 #include <fanout/plan/weighted_split.ipp>
 #include <fanout/recovery/device_health.ipp>
 #include <fanout/recovery/memory_limits.ipp>
+#include <fanout/scatter/array_pieces.ipp>
 #include <fanout/scatter/axis.ipp>
 #include <fanout/scatter/batch_rows.ipp>
-#include <fanout/scatter/scatter_traits.ipp>
 #include <fanout/schedule/checked_schedule.ipp>
 #include <fanout/schedule/flow.ipp>
 #include <fanout/schedule/flow_in_lists.ipp>

@@ -30,6 +30,7 @@
 #include <fanout/replica/replicate.hpp>
 #include <fanout/replica/shard_body.hpp>
 #include <fanout/replica/sharded_call.hpp>
+#include <fanout/scatter/batch_rows.hpp>
 #include <fanout/scatter/shard_inputs.hpp>
 #include <fanout/sync/shared_mutex.hpp>
 
@@ -193,5 +194,47 @@ class ModelCall<Replicas<M, Ds...>, ShardInputs<Args...>> final
   std::optional<ShardsScope> scope_;  // made when the call begins
   const typename Call::States states_{};
 };
+
+/// Starts an asynchronous call of the model of a ModelState: plans it, makes it, and queues its shards. What fails is
+/// thrown when the result is taken, except what moving the arguments throws, and std::bad_alloc.
+template <class M, class Inputs, class State, class... Args>
+auto start_call(State& state, const CallRequest& request, Args&&... args) {
+  using AllReplicas = std::remove_reference_t<decltype(state.replicas)>;
+  using Call = CallOfReplicas<AllReplicas, Inputs>;
+  EnteredModel entered;
+  CallMeter meter;
+  meter.begin({.observer = state.measured.get(),
+               .devices = state.replicas.table(),
+               .model = type_name_view<M>(),
+               .asynchronous = true});
+  typename Call::Ranked ranked(state.settings, state.ranked_calls, Call::shards_may_meet());
+  std::exception_ptr failure;
+  Plan plan;
+  try {
+    if (Call::combines_fields || Call::shards_may_meet()) ranked.check_any_thread();
+    plan = state.plan_call(count_rows(state.options.axis, args...), request.on_all);
+  } catch (...) {
+    failure = ranked.failure();
+  }
+  Inputs inputs{std::move(plan), {std::forward<Args>(args)...}, state.options.axis};
+  bool is_one_task = Call::is_one_task;
+  Owned<LimitedPlans> limits;
+  if constexpr (Call::may_be_dealt) {
+    if (failure == nullptr && state.may_move_shards(inputs.plan) && !Call::shards_may_meet()) [[unlikely]] {
+      is_one_task = is_one_task || !state.pending.is_in_order(Call::order());
+      if (is_one_task) limits = state.template limit<Call>(inputs);
+    }
+  }
+  auto* call = make_pooled<ModelCall<AllReplicas, Inputs>>(std::move(inputs), state.replicas, state.settings, request,
+                                                           std::move(meter), std::move(ranked), is_one_task,
+                                                           std::move(limits), std::move(failure));
+  Pending<gathered_t<typename Call::R>> pending(call);
+  call->begin(state, entered);
+  if (call->post(state.pending, state.mutex)) entered.leave_to_others();
+  // A device's thread combines the fields over all ranks. All ranks must do that at the same place between the other
+  // exchanges of their threads, so these do not go on before.
+  if (Call::combines_fields && state.settings.ranks != nullptr) pending.wait();
+  return pending;
+}
 
 }}}  // namespace fanout::v0::detail

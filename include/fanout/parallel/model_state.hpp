@@ -7,13 +7,13 @@
 
 #include <fanout/base/cache_line.hpp>
 #include <fanout/base/error.hpp>
+#include <fanout/base/owned.hpp>
 #include <fanout/base/separate_compilation.hpp>
 #include <fanout/call/async_calls.hpp>
 #include <fanout/call/call_order.hpp>
 #include <fanout/call/call_scope.hpp>
 #include <fanout/call/pending_calls.hpp>
 #include <fanout/call/ranked_steps.hpp>
-#include <fanout/call/settled_inputs.hpp>
 #include <fanout/device/device_set.hpp>
 #include <fanout/device/device_table.hpp>
 #include <fanout/measure/call_observer.hpp>
@@ -22,8 +22,10 @@
 #include <fanout/parallel/checked_options.hpp>
 #include <fanout/parallel/options.hpp>
 #include <fanout/plan/plan.hpp>
+#include <fanout/recovery/recovery.hpp>
 #include <fanout/replica/replicate.hpp>
 #include <fanout/scatter/batch_rows.hpp>
+#include <fanout/scatter/batch_shape.hpp>
 #include <fanout/sync/atomic.hpp>
 #include <fanout/sync/shared_mutex.hpp>
 #include <fanout/waiting/call_statistics.hpp>
@@ -58,6 +60,14 @@ struct ModelState : CheckedOptions {
     } else {
       return this->plan(count, on_all);
     }
+  }
+
+  /// Limits the plan to the rows that fit into the devices' memories, if the call may be made again with fewer. Returns
+  /// the plans of the next tries.
+  template <class Call, class Inputs>
+  [[gnu::cold, gnu::noinline]] Owned<LimitedPlans> limit(Inputs& inputs) const {
+    if (!this->may_shrink() || Call::refusal(Again::with_fewer_rows) != nullptr) return {};
+    return this->settings.recovers->limit(this->settings, inputs.plan, batch_shape(inputs.axis, inputs.arguments));
   }
 
   AllReplicas replicas;
@@ -125,37 +135,6 @@ struct WholeBatch {
 
 template <class Model>
 class StageCalls;
-
-/// Keeps calls out while the original is changed. Then increases its version.
-template <class State>
-class ModelUpdate {
- public:
-  explicit ModelUpdate(State& state)
-      : state_(state),
-        scope_{.caller = current_call(), .original = &state.original, .updating = true},
-        entered_(scope_),
-        closed_(state.mutex, [&state]() noexcept { state.pending.help(); }) {
-    // Calls have ended, but their work may still run on the devices, and read what `f` changes.
-    for (std::size_t i = 0; i < state.replicas.size(); ++i) {
-      state.replicas.devices().visit(i, [](const auto& device) { device.synchronize(); });
-    }
-  }
-  ModelUpdate(const ModelUpdate&) = delete;
-  ModelUpdate& operator=(const ModelUpdate&) = delete;
-  ~ModelUpdate() {
-    try {
-      settle_model(state_.original.model, state_.replicas.devices());
-    } catch (...) {  // a device that failed reports that at its next use
-    }
-    state_.original.version.fetch_add(1, MemoryOrder::release);
-  }
-
- private:
-  State& state_;
-  CallScope scope_;
-  EnteredScope entered_;
-  ExclusiveLock closed_;  // last, so that it unlocks first, after the version has changed
-};
 
 }  // namespace detail
 }}  // namespace fanout::v0

@@ -5,7 +5,6 @@
 
 #include <concepts>
 #include <cstddef>
-#include <exception>
 #include <string>
 #include <tuple>
 #include <type_traits>
@@ -27,12 +26,12 @@
 #include <fanout/gather/gather.hpp>
 #include <fanout/measure/call_meter.hpp>
 #include <fanout/memory/output_buffer.hpp>
-#include <fanout/memory/pool.hpp>
 #include <fanout/parallel/apply.hpp>
 #include <fanout/parallel/given_devices.hpp>
 #include <fanout/parallel/into.hpp>
 #include <fanout/parallel/model_call.hpp>
 #include <fanout/parallel/model_state.hpp>
+#include <fanout/parallel/model_update.hpp>
 #include <fanout/parallel/on_all.hpp>
 #include <fanout/parallel/options.hpp>
 #include <fanout/recovery/recovery.hpp>
@@ -40,33 +39,11 @@
 #include <fanout/replica/replicate.hpp>
 #include <fanout/replica/sharded_call.hpp>
 #include <fanout/scatter/batch_rows.hpp>
-#include <fanout/scatter/batch_shape.hpp>
 #include <fanout/scatter/shard_inputs.hpp>
 #include <fanout/sync/atomic.hpp>
 #include <fanout/sync/shared_mutex.hpp>
 
 namespace fanout { inline namespace v0 {
-
-namespace detail {
-
-/// A function that update() can call.
-template <class F, class M>
-concept ChangesOriginal = requires(F&& change, Original<M>& original) {
-  static_cast<F&&>(change)(original.model);
-};
-
-template <class M, class F, class R>
-void take_copy(R (F::*)(M));
-template <class M, class F, class R>
-void take_copy(R (F::*)(M) const);
-
-/// A function that takes the model by value, so that its changes would be lost.
-template <class F, class M>
-concept ChangesCopy = requires {
-  detail::take_copy<M>(&std::remove_cvref_t<F>::operator());
-};
-
-}  // namespace detail
 
 /// A model with a replica on every device of a set. A call splits the arguments by rows, runs the replicas at the same
 /// time and gathers what they return:
@@ -307,7 +284,7 @@ class ParallelModel {
       // Shards that meet need their turns at all replicas at once. With one device, ranks take turns by their order of
       // calls.
       const bool on_caller = state_->settings.ranks != nullptr && devices().size() == 1;
-      if (Call::shards_may_meet() && !on_caller) return start<Inputs>(request, args...).get();
+      if (Call::shards_may_meet() && !on_caller) return detail::start_call<M, Inputs>(*state_, request, args...).get();
     }
     detail::EarlyRoom<typename Sharded::Body> room;  // first: it prefetches its cache lines
     [[maybe_unused]] const detail::ThreadHolds<device_set> held;
@@ -324,7 +301,7 @@ class ParallelModel {
                     {args...},
                     state.options.axis};
       if (needs_care) [[unlikely]]
-        limits = limit<Call>(inputs);
+        limits = state.template limit<Call>(inputs);
       detail::EnteredModel entered;  // left last
       typename Sharded::Outputs outputs(inputs.plan, state.settings, request, devices.ids(), Call::shards_may_meet());
       batch.enter(entered, state, Call::order());
@@ -339,61 +316,12 @@ class ParallelModel {
     }
   }
 
-  /// Limits the plan to the rows that fit into the devices' memories, if the call may be made again with fewer. Returns
-  /// the plans of the next tries.
-  template <class Call, class Inputs>
-  [[gnu::cold, gnu::noinline]] detail::Owned<detail::LimitedPlans> limit(Inputs& inputs) const {
-    if (!state_->may_shrink() || Call::refusal(detail::Again::with_fewer_rows) != nullptr) return {};
-    const detail::CallSettings& settings = state_->settings;
-    return settings.recovers->limit(settings, inputs.plan, detail::batch_shape(inputs.axis, inputs.arguments));
-  }
-
   template <class... Args>
   auto post(const detail::CallRequest& request, Args&&... args) const {
     static_assert(!(detail::refers_to_temporary<std::remove_cvref_t<Args>> || ...),
                   "fanout: an asynchronous call reads its arguments later, when the temporaries in a tuple of rvalue "
                   "references are destroyed; pass a tuple of values, std::tuple{...}");
-    return start<detail::shard_inputs_t<Args...>>(request, std::forward<Args>(args)...);
-  }
-
-  template <class Inputs, class... Args>
-  auto start(const detail::CallRequest& request, Args&&... args) const {
-    using Call = detail::CallOfReplicas<AllReplicas, Inputs>;
-    State& state = *state_;
-    detail::EnteredModel entered;
-    detail::CallMeter meter;
-    meter.begin({.observer = state.measured.get(),
-                 .devices = state.replicas.table(),
-                 .model = detail::type_name_view<M>(),
-                 .asynchronous = true});
-    typename Call::Ranked ranked(state.settings, state.ranked_calls, Call::shards_may_meet());
-    std::exception_ptr failure;
-    Plan plan;
-    try {
-      if (Call::combines_fields || Call::shards_may_meet()) ranked.check_any_thread();
-      plan = state.plan_call(detail::count_rows(state.options.axis, args...), request.on_all);
-    } catch (...) {
-      failure = ranked.failure();
-    }
-    Inputs inputs{std::move(plan), {std::forward<Args>(args)...}, state.options.axis};
-    bool is_one_task = Call::is_one_task;
-    detail::Owned<detail::LimitedPlans> limits;
-    if constexpr (Call::may_be_dealt) {
-      if (failure == nullptr && state.may_move_shards(inputs.plan) && !Call::shards_may_meet()) [[unlikely]] {
-        is_one_task = is_one_task || !state.pending.is_in_order(Call::order());
-        if (is_one_task) limits = limit<Call>(inputs);
-      }
-    }
-    auto* call = detail::make_pooled<detail::ModelCall<AllReplicas, Inputs>>(
-        std::move(inputs), state.replicas, state.settings, request, std::move(meter), std::move(ranked), is_one_task,
-        std::move(limits), std::move(failure));
-    Pending<gathered_t<typename Call::R>> pending(call);
-    call->begin(state, entered);
-    if (call->post(state.pending, state.mutex)) entered.leave_to_others();
-    // A device's thread combines the fields over all ranks. All ranks must do that at the same place between the other
-    // exchanges of their threads, so these do not go on before.
-    if (Call::combines_fields && state.settings.ranks != nullptr) pending.wait();
-    return pending;
+    return detail::start_call<M, detail::shard_inputs_t<Args...>>(*state_, request, std::forward<Args>(args)...);
   }
 
   State* state_;

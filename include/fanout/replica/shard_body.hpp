@@ -24,6 +24,7 @@
 #include <fanout/plan/shard.hpp>
 #include <fanout/replica/forward_result.hpp>
 #include <fanout/replica/result_mover.hpp>
+#include <fanout/replica/settled_if_thrown.hpp>
 #include <fanout/scatter/batch_shape.hpp>
 #include <fanout/scatter/shard_inputs.hpp>
 #include <fanout/sync/atomic.hpp>
@@ -31,32 +32,6 @@
 #include <fanout/sync/floating_point_modes.hpp>
 
 namespace fanout { inline namespace v0 { namespace detail {
-
-/// If what follows throws, waits for the work that the device has already, since it uses memory that is released now.
-/// If the device has a clock of its own, the caller learns of the exception when it happens on that clock.
-template <class D>
-struct SettledIfThrown {
-  const D& device;
-  ShardRemains& shard;
-  int thrown = std::uncaught_exceptions();
-
-  ~SettledIfThrown() {
-    if (std::uncaught_exceptions() == thrown) return;
-    try {
-      device.synchronize();
-      if constexpr (HasOwnClock<D> && requires { backend::Completion(device.completion()); }) {
-        shard.completion = device.completion();
-      }
-    } catch (...) {  // the exception in flight takes precedence
-    }
-  }
-};
-template <class D>
-  requires(!HasOwnClock<D> && requires(const D& device) { requires noexcept(device.synchronize()); })
-struct SettledIfThrown<D> {
-  const D& device;
-  ShardRemains& shard;
-};
 
 /// The read-only state that the threads of all shards of a call share. `body(i)` runs the i-th shard on this thread and
 /// fills its slot. `Call::Taken` makes the pieces of a shard. `Call::Runners::visit(device, f)` calls `f(runner)`,

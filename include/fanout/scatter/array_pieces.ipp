@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 
-#include <fanout/scatter/scatter_traits.hpp>
+#include <fanout/scatter/array_pieces.hpp>
 
 #include <fanout/base/error.hpp>
 #include <fanout/base/text.hpp>
