@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include <fanout/measure/call_clock.hpp>
 #include <fanout/measure/call_observer.hpp>
 #include <fanout/plan/call_times.hpp>
 
@@ -32,7 +33,9 @@ struct RecordedCall {
 /// Observes all calls of the process while it lives.
 class RecordedCalls final : public fanout::detail::CallObserver {
  public:
-  RecordedCalls() { REQUIRE(fanout::detail::process_observer.set(*this)); }
+  RecordedCalls() : CallObserver(&fanout::detail::make_call_clock) {
+    REQUIRE(fanout::detail::process_observer.set(*this));
+  }
   ~RecordedCalls() { fanout::detail::process_observer.unset(*this); }
 
   void ended(const fanout::CallTimes& call) noexcept override {

@@ -213,6 +213,9 @@ inline constexpr ClockPart ClockPart::table{.plan_is = &CallClock::plan_is,
                                             .result_is_asked_for = &CallClock::result_is_asked_for,
                                             .end = &CallClock::end};
 
+/// Makes the clock of a call. Null without memory.
+FANOUT_INLINE CallClock* make_call_clock(const MeasuredStart& start) noexcept;
+
 }}}  // namespace fanout::v0::detail
 
 #if !defined(FANOUT_SEPARATE_COMPILATION)

@@ -4,7 +4,6 @@
 #include <cstdint>
 #include <string_view>
 
-#include <fanout/base/separate_compilation.hpp>
 #include <fanout/measure/progress.hpp>
 #include <fanout/plan/call_times.hpp>
 #include <fanout/sync/atomic.hpp>
@@ -26,13 +25,13 @@ struct MeasuredStart {
   CallTimes::Step step = {};
 };
 
-/// Makes the clock of a call. Null without memory. The body is in call_clock.ipp.
-FANOUT_INLINE CallClock* make_call_clock(const MeasuredStart& start) noexcept;
-
 /// Is told of the calls that end, each with its times. It also brings the code that measures a call, so programs
-/// without an observer have none of it. Headers of observers include call_clock.hpp.
+/// without an observer have none of it.
 class CallObserver {
  public:
+  /// Makes the clock of a call: &make_call_clock, of call_clock.hpp.
+  using MakeClock = CallClock*(const MeasuredStart& start) noexcept;
+
   CallObserver(const CallObserver&) = delete;
   CallObserver& operator=(const CallObserver&) = delete;
   /// Called from the thread that ends the call, by several threads at once.
@@ -45,10 +44,10 @@ class CallObserver {
 
   // A pointer, not a virtual function: g++ guesses the target of a virtual call, and emits the target's code in each
   // file that makes the call.
-  CallClock* (*const make_clock)(const MeasuredStart& start) noexcept = &make_call_clock;
+  MakeClock* const make_clock;
 
  protected:
-  CallObserver() = default;
+  explicit CallObserver(MakeClock* make) noexcept : make_clock(make) {}
   ~CallObserver() = default;
 };
 

@@ -24,7 +24,7 @@ namespace fanout { inline namespace v0 { namespace detail {
 class MeasuredCalls final : public CallObserver {
  public:
   MeasuredCalls(AnySplit& split, const AnyFunction<void(const Progress&)>& progress) noexcept
-      : split_(split), progress_(progress) {}
+      : CallObserver(&make_call_clock), split_(split), progress_(progress) {}
 
   void retain() noexcept override { holders_.fetch_add(1, MemoryOrder::relaxed); }
   void release() noexcept override {

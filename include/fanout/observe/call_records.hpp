@@ -10,6 +10,7 @@
 
 #include <fanout/base/device_id.hpp>
 #include <fanout/base/separate_compilation.hpp>
+#include <fanout/measure/call_clock.hpp>
 #include <fanout/measure/call_observer.hpp>
 #include <fanout/plan/call_times.hpp>
 #include <fanout/plan/plan.hpp>
@@ -49,7 +50,8 @@ struct CallRecord {
 class CallRecords final : public CallObserver {
  public:
   /// If there are more calls, drops the latest, or otherwise the earliest.
-  CallRecords(std::size_t most, bool keeps_first) : most_(most), keeps_first_(keeps_first) {}
+  CallRecords(std::size_t most, bool keeps_first)
+      : CallObserver(&make_call_clock), most_(most), keeps_first_(keeps_first) {}
 
   FANOUT_INLINE void ended(const CallTimes& call) noexcept override;
 
