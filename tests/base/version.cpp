@@ -5,13 +5,14 @@
 
 #include <string>
 
-#if FANOUT_VERSION < 100
+#if FANOUT_VERSION < 100 || FANOUT_VERSION_MAJOR > 99 || FANOUT_VERSION_MINOR > 99 || FANOUT_VERSION_PATCH > 99
 #error "the preprocessor knows no version"
 #endif
 
 TEST_CASE("the version is that of the project") {
   const int version = FANOUT_VERSION;
-  CHECK(std::to_string(version / 10000) + '.' + std::to_string(version / 100 % 100) + '.' +
-            std::to_string(version % 100) ==
+  CHECK(version == 10'000 * FANOUT_VERSION_MAJOR + 100 * FANOUT_VERSION_MINOR + FANOUT_VERSION_PATCH);
+  CHECK(std::to_string(FANOUT_VERSION_MAJOR) + '.' + std::to_string(FANOUT_VERSION_MINOR) + '.' +
+            std::to_string(FANOUT_VERSION_PATCH) ==
         FANOUT_PROJECT_VERSION);
 }
