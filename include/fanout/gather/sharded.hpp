@@ -18,6 +18,7 @@
 #include <fanout/gather/with_rule.hpp>
 #include <fanout/memory/output_buffer.hpp>
 #include <fanout/plan/plan.hpp>
+#include <fanout/scatter/checked_scatter.hpp>
 #include <fanout/scatter/scatter_target.hpp>
 #include <fanout/scatter/scatter_traits.hpp>
 #include <fanout/tree/leaf.hpp>

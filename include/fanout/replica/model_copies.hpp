@@ -54,8 +54,8 @@ class ModelCopies {
     return copy != nullptr ? copy->version : version_of_original();
   }
 
-  /// The model for a const `forward` on a device with its own memory: the original if it is there, otherwise a copy. The
-  /// first call of each version makes it while the others wait.
+  /// The model for a const `forward` on a device with its own memory: the original if it is there, otherwise a copy.
+  /// The first call of each version makes it while the others wait.
   template <class Ctx>
   const M& placed(const Ctx& ctx) {
     refuse_pointers();

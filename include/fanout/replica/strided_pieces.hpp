@@ -10,6 +10,7 @@
 
 #include <fanout/array/strided_view.hpp>
 #include <fanout/model/forward.hpp>
+#include <fanout/scatter/checked_scatter.hpp>
 #include <fanout/scatter/scatter_target.hpp>
 #include <fanout/scatter/scatter_traits.hpp>
 #include <fanout/scatter/shard_inputs.hpp>

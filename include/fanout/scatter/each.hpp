@@ -5,6 +5,7 @@
 #include <utility>
 #include <vector>
 
+#include <fanout/scatter/checked_scatter.hpp>
 #include <fanout/scatter/scatter_target.hpp>
 #include <fanout/scatter/scatter_traits.hpp>
 #include <fanout/scatter/split_tree.hpp>

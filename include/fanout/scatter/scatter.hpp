@@ -8,6 +8,7 @@
 #include <fanout/array/tensor.hpp>
 #include <fanout/array/vector_leaf.hpp>
 #include <fanout/scatter/broadcast.hpp>
+#include <fanout/scatter/checked_scatter.hpp>
 #include <fanout/scatter/each.hpp>
 #include <fanout/scatter/inout.hpp>
 #include <fanout/scatter/range.hpp>

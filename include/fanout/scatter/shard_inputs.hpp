@@ -14,6 +14,7 @@
 #include <fanout/plan/even_split.hpp>
 #include <fanout/plan/plan.hpp>
 #include <fanout/scatter/batch_rows.hpp>
+#include <fanout/scatter/checked_scatter.hpp>
 #include <fanout/scatter/scatter.hpp>
 #include <fanout/scatter/scatter_target.hpp>
 #include <fanout/scatter/scatter_traits.hpp>

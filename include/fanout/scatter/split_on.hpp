@@ -4,6 +4,7 @@
 #include <type_traits>
 #include <utility>
 
+#include <fanout/scatter/checked_scatter.hpp>
 #include <fanout/scatter/scatter_target.hpp>
 #include <fanout/scatter/scatter_traits.hpp>
 #include <fanout/tree/leaf_path.hpp>

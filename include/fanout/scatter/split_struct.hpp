@@ -8,6 +8,7 @@
 
 #include <fanout/array/tensor.hpp>
 #include <fanout/array/view.hpp>
+#include <fanout/scatter/checked_scatter.hpp>
 #include <fanout/scatter/scatter_target.hpp>
 #include <fanout/scatter/scatter_traits.hpp>
 #include <fanout/scatter/split_tree.hpp>

@@ -4,6 +4,7 @@
 #include <type_traits>
 
 #include <fanout/base/error.hpp>
+#include <fanout/scatter/checked_scatter.hpp>
 #include <fanout/scatter/scatter_target.hpp>
 #include <fanout/scatter/scatter_traits.hpp>
 #include <fanout/tree/child_types.hpp>

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <fanout/plan/row_range.hpp>
+#include <fanout/scatter/checked_scatter.hpp>
 #include <fanout/scatter/scatter_target.hpp>
 #include <fanout/scatter/scatter_traits.hpp>
 #include <fanout/tree/leaf_path.hpp>
