@@ -4,6 +4,7 @@
 
 #include <cstddef>
 #include <filesystem>
+#include <fstream>
 #include <string>
 #include <utility>
 #include <vector>
@@ -142,6 +143,71 @@ TEST_CASE("save() writes the whole of a slice under its plain name, and load() r
   } plain{Matrix({7, 3})};
   fanout::load(path, plain);
   CHECK(elements(plain.weight) == elements(fractions(7, 3)));
+  std::filesystem::remove(path);
+}
+
+namespace {
+
+/// The bytes that this process has mapped of a file.
+std::size_t mapped_bytes_of(const std::string& path) {
+  std::ifstream maps("/proc/self/maps");
+  std::size_t bytes = 0;
+  for (std::string line; std::getline(maps, line);) {
+    if (!line.ends_with(path)) continue;
+    const std::size_t dash = line.find('-');
+    bytes += std::stoull(line.substr(dash + 1), nullptr, 16) - std::stoull(line.substr(0, dash), nullptr, 16);
+  }
+  return bytes;
+}
+
+}  // namespace
+
+TEST_CASE("load() maps the whole of a slice, of which each device copies its part, and the file stays as it is") {
+  const std::string path = std::filesystem::temp_directory_path() / "fanout_mapped_slice.safetensors";
+  const Matrix weight = fractions(300, 40);
+  fanout::save(path, Wide{weight});
+  const Matrix x = fractions(2, 40);
+  {
+    ParallelModel wide{Wide{Matrix({300, 40})}, simulated(3)};
+    CHECK(mapped_bytes_of(path) == 0);
+    fanout::load(path, wide);
+    CHECK(mapped_bytes_of(path) >= weight.size() * sizeof(double));
+    CHECK(elements(wide(broadcast(x))) == elements(product(x, weight)));
+    // What update() writes is the model's alone.
+    wide.update([](Wide& model) { model.weight.whole()(299, 0) = 9; });
+    Matrix changed = weight;
+    changed(299, 0) = 9;
+    CHECK(elements(wide(broadcast(x))) == elements(product(x, changed)));
+    Wide again{Matrix({300, 40})};
+    fanout::load(path, again);
+    CHECK(elements(again.weight.whole()) == elements(weight));
+    const Wide copy = again;  // in memory of its own
+    // A file that replaces this one changes nothing here.
+    fanout::save(path, wide);
+    CHECK(elements(again.weight.whole()) == elements(weight));
+    fanout::load(path, again);
+    CHECK(elements(again.weight.whole()) == elements(changed));
+    CHECK(elements(copy.weight.whole()) == elements(weight));
+  }
+  CHECK(mapped_bytes_of(path) == 0);
+  std::filesystem::remove(path);
+}
+
+TEST_CASE("a slice is loaded also if its numbers lie anywhere in the file, or there are none") {
+  const std::string path = std::filesystem::temp_directory_path() / "fanout_odd_slice.safetensors";
+  const std::string header = R"({"weight":{"dtype":"F64","shape":[2,1],"data_offsets":[0,16]}})";  // 62 bytes
+  const double numbers[] = {1.5, -2};
+  std::ofstream file(path, std::ios::binary);
+  file << static_cast<char>(header.size()) << std::string(7, '\0') << header;
+  file.write(reinterpret_cast<const char*>(numbers), sizeof numbers);
+  file.close();
+  Wide odd{Matrix({2, 1})};
+  fanout::load(path, odd);
+  CHECK(elements(odd.weight.whole()) == std::vector<double>{1.5, -2});
+  Wide none{Matrix({0, 3})};
+  fanout::save(path, none);
+  fanout::load(path, none);
+  CHECK(none.weight.whole().empty());
   std::filesystem::remove(path);
 }
 

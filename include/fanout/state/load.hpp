@@ -112,8 +112,11 @@ struct OwnsState {
 /// the same type and shape; only texts may have any length. Vectors do not grow, and optionals do not change: `load<T>`
 /// makes a tree that fits. Nothing is converted.
 ///
-/// Copies each array once, from the mapped file. Waits until all is there. The file must not become shorter meanwhile.
-/// The tree must not be used by another thread, but for ParallelModels, whose running calls are waited for.
+/// Copies each array once, from the mapped file. Waits until all is there. The whole of a Slice is not copied: it is
+/// then in the mapped file, from which each device copies its part, and what update() writes is in memory. So the file
+/// must not be changed in place as long as the model is there; save() may replace it. For other trees, it must not
+/// become shorter meanwhile. The tree must not be used by another thread, but for ParallelModels, whose running calls
+/// are waited for.
 ///
 /// Throws StateMismatch if anything differs, and lists all of it. Throws InvalidArgument if two values have one name or
 /// a key is empty. Throws FormatError if the file is broken. Throws Error if it cannot be read. In each case nothing

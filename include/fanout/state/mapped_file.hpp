@@ -28,13 +28,21 @@ class MappedFile {
 
   std::span<const std::byte> bytes() const noexcept { return bytes_; }
 
+  /// Maps a part of the file once more, which is not empty. It outlives this object, until unmap(). It may be written
+  /// to, which does not change the file. Only what is read or written takes memory. Throws Error.
+  FANOUT_INLINE std::byte* map(std::size_t begin, std::size_t bytes) const;
+  FANOUT_INLINE static void unmap(std::byte* data, std::size_t bytes) noexcept;
+
  private:
   static constexpr const char* what = "a state cannot be loaded";
 
+  static std::size_t page() noexcept { return static_cast<std::size_t>(::sysconf(_SC_PAGESIZE)); }
   [[noreturn]] static void refuse(const std::string& path, const char* call, int error) {
     refuse_file(what, path, call, error);
   }
 
+  std::string path_;
+  FileDescriptor file_;
   std::span<const std::byte> bytes_;
 };
 

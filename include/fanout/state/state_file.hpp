@@ -50,7 +50,8 @@ class StateFile {
     return file_.bytes().subspan(header_.data_begin + entry.begin, entry.end - entry.begin);
   }
 
-  /// Copies the i-th tensor into a leaf of its type and shape. Does not wait for the leaf's device.
+  /// Copies the i-th tensor into a leaf of its type and shape, or lets the leaf adopt a mapping of it. Does not wait
+  /// for the leaf's device.
   FANOUT_INLINE void copy_to(const StateLeaf<std::byte>& leaf, std::size_t i) const;
 
  private:

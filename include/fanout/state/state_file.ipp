@@ -43,10 +43,16 @@ void StateFile::copy_to(const StateLeaf<std::byte>& leaf, std::size_t i) const {
   if (leaf.is_text) {
     return leaf.assign(leaf.text, {reinterpret_cast<const char*>(from.data()), from.size()});
   }
-  const backend::Memory memory = backend::memory_of(leaf.space);
   const std::byte* next = from.data();
   std::vector<std::byte> bools;
   const auto is_no_bool = [](std::byte byte) { return byte > std::byte{1}; };
+  if (leaf.adopt != nullptr && leaf.dtype != Dtype::boolean && !from.empty()) {
+    const auto begin = static_cast<std::size_t>(next - file_.bytes().data());
+    if (begin % size_of(leaf.dtype) == 0) {
+      return leaf.adopt(leaf.tensor, file_.map(begin, from.size()), &MappedFile::unmap);
+    }
+  }
+  const backend::Memory memory = backend::memory_of(leaf.space);
   if (leaf.dtype == Dtype::boolean && std::any_of(from.begin(), from.end(), is_no_bool)) {
     for (const std::byte byte : from) bools.push_back(static_cast<std::byte>(byte != std::byte{0}));
     next = bools.data();

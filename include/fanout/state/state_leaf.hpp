@@ -12,6 +12,8 @@
 
 namespace fanout { inline namespace v0 { namespace detail {
 
+using ReleaseBytes = void(std::byte* data, std::size_t bytes) noexcept;
+
 /// One array, number or text of a tree, as one tensor of a file. Borrows its elements. Byte is `const std::byte` if
 /// they are only read.
 template <class Byte>
@@ -26,6 +28,10 @@ struct StateLeaf {
   /// For a text that is written: replaces all of it.
   void (*assign)(void* text, std::string_view letters) = nullptr;
   void* text = nullptr;
+  /// For a tensor that may take over other memory of the same size, in place of a copy: it calls `release(data, bytes)`
+  /// at its end, also if this throws.
+  void (*adopt)(void* tensor, std::byte* data, ReleaseBytes* release) = nullptr;
+  void* tensor = nullptr;
 };
 
 /// Calls `f(data, bytes)` for each contiguous run of the elements, in row-major order.

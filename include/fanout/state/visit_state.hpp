@@ -158,6 +158,19 @@ StateLeaf<Byte> array_leaf(X& array, std::string_view name) {
   return leaf;
 }
 
+/// See StateLeaf::adopt.
+template <class X>
+void adopt_elements(void* tensor, std::byte* data, ReleaseBytes* release) {
+  using T = typename X::value_type;
+  auto& to = *static_cast<X*>(tensor);
+  const std::size_t bytes = to.size() * sizeof(T);
+  const auto deleter = [release, bytes](T* elements) { release(reinterpret_cast<std::byte*>(elements), bytes); };
+  to = [&]<std::size_t... I>(std::index_sequence<I...>) {
+    return X::adopt(reinterpret_cast<T*>(data), deleter, to.extent(I)...);
+  }
+  (std::make_index_sequence<X::rank>());
+}
+
 template <class X>
 inline constexpr bool can_be_saved = false;
 
@@ -192,7 +205,13 @@ void visit_state(X& node, std::string& name, const F& f) {
   } else if constexpr (is_reduced<Node>) {
     visit_state<Byte>(node.value, name, f);
   } else if constexpr (is_slice<Node>) {
-    visit_state<Byte>(node.whole(), name, f);
+    auto& whole = node.whole();
+    StateLeaf<Byte> leaf = array_leaf<Byte>(whole, name);
+    if constexpr (!std::is_const_v<Byte>) {
+      leaf.adopt = &adopt_elements<std::remove_cvref_t<decltype(whole)>>;
+      leaf.tensor = &whole;
+    }
+    emit(std::move(leaf));
   } else if constexpr (StateArray<X>) {
     using Element = std::remove_cv_t<std::remove_pointer_t<decltype(node.data())>>;
     if constexpr (HasDtype<Element>) {
