@@ -44,6 +44,15 @@ if(FANOUT_ADAPTERS)
   fanout_must_not_compile(must_not_compile/adapt "${flags}" ${refused})
 endif()
 
+# ---- other libraries on GPUs, as the guide shows them: compiled, since they need a GPU to run -------
+if(TARGET fanout::cuda)
+  add_library(gpu_libraries OBJECT cuda/libraries/graph.cpp)
+  if(TARGET CUDA::cublas)
+    target_sources(gpu_libraries PRIVATE cuda/libraries/cublas.cpp)
+  endif()
+  target_link_libraries(gpu_libraries PRIVATE fanout_own_cuda)
+endif()
+
 # ---- the same with nvcc ----------------------------------------------------------------------------
 # Host code only: it runs without a GPU. It shows that what users include in a .cu compiles there.
 if(FANOUT_HAS_CUDA_LANGUAGE AND TARGET fanout::cuda)
