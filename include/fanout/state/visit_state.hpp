@@ -166,7 +166,7 @@ void adopt_elements(void* tensor, std::byte* data, ReleaseBytes* release) {
   const std::size_t bytes = to.size() * sizeof(T);
   const auto deleter = [release, bytes](T* elements) { release(reinterpret_cast<std::byte*>(elements), bytes); };
   to = [&]<std::size_t... I>(std::index_sequence<I...>) {
-    return X::adopt(reinterpret_cast<T*>(data), deleter, to.extent(I)...);
+    return X::adopt(static_cast<T*>(static_cast<void*>(data)), deleter, to.extent(I)...);
   }
   (std::make_index_sequence<X::rank>());
 }
