@@ -46,7 +46,7 @@ class ModelCopies {
   /// The copy, or the original if there is none. If there are two, the one that `forward` changes.
   const M& model() const noexcept {
     const Copy* const copy = shown();
-    return copy != nullptr ? *copy->model : original_->model;
+    return copy != nullptr ? *copy->get() : original_->model;
   }
   /// The version of the original that model() is a copy of.
   std::uint64_t version() const noexcept {
@@ -108,6 +108,8 @@ class ModelCopies {
   struct Copy {
     std::optional<M> model;
     std::uint64_t version = 0;  ///< of the original
+
+    const M* get() const noexcept { return model ? &*model : nullptr; }
   };
   /// The copy that no `forward` changes.
   struct PlacedCopy {
