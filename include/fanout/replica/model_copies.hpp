@@ -29,8 +29,8 @@ template <class M, class D>
 concept CopyableTo = CopiesItselfTo<M, D> || std::copy_constructible<M>;
 
 /// The copies that a device has of a model: one that `forward` changes, and, if the device has a memory of its own, one
-/// that no `forward` changes. The first call that needs a copy makes it, and the first one after each change of the
-/// original renews it, on the thread that runs the shard, with the device entered. Of is an Original.
+/// that no `forward` changes. The first call that needs a copy makes it. The first call after a change of the original
+/// renews it. The thread that runs the shard does both, with the device entered. Of is an Original.
 template <class Of, Device D>
 class ModelCopies {
   using M = typename Of::model_type;

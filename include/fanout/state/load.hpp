@@ -120,8 +120,8 @@ struct OwnsState {
 ///
 /// Throws StateMismatch if anything differs, and lists all of it. Throws InvalidArgument if two values have one name or
 /// a key is empty. Throws FormatError if the file is broken. Throws Error if it cannot be read. In each case nothing
-/// was written. Throws DeviceMismatch if an array is in a memory that cannot be copied to, and DeviceError if a device
-/// fails; then the tree may be loaded in parts.
+/// was written. Throws DeviceMismatch if an array is in a memory that cannot be copied to, DeviceError if a device
+/// fails, and Error if the system maps no more; then the tree may be loaded in parts.
 template <class X>
 void load(const std::string& path, X&& tree, const detail::StripPrefix& strip = {}) {
   static_assert(std::is_lvalue_reference_v<X> || !detail::owns_state<std::remove_cv_t<X>>,

@@ -46,7 +46,7 @@ void StateFile::copy_to(const StateLeaf<std::byte>& leaf, std::size_t i) const {
   const std::byte* next = from.data();
   std::vector<std::byte> bools;
   const auto is_no_bool = [](std::byte byte) { return byte > std::byte{1}; };
-  if (leaf.adopt != nullptr && leaf.dtype != Dtype::boolean && !from.empty()) {
+  if (leaf.adopt != nullptr && leaf.space == host_memory && leaf.dtype != Dtype::boolean && !from.empty()) {
     const auto begin = static_cast<std::size_t>(next - file_.bytes().data());
     if (begin % size_of(leaf.dtype) == 0) {
       return leaf.adopt(leaf.tensor, file_.map(begin, from.size()), &MappedFile::unmap);

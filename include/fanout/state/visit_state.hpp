@@ -165,10 +165,10 @@ void adopt_elements(void* tensor, std::byte* data, ReleaseBytes* release) {
   auto& to = *static_cast<X*>(tensor);
   const std::size_t bytes = to.size() * sizeof(T);
   const auto deleter = [release, bytes](T* elements) { release(reinterpret_cast<std::byte*>(elements), bytes); };
-  to = [&]<std::size_t... I>(std::index_sequence<I...>) {
+  const auto adopted = [&]<std::size_t... I>(std::index_sequence<I...>) {
     return X::adopt(static_cast<T*>(static_cast<void*>(data)), deleter, to.extent(I)...);
-  }
-  (std::make_index_sequence<X::rank>());
+  };
+  to = adopted(std::make_index_sequence<X::rank>());
 }
 
 template <class X>
@@ -206,12 +206,15 @@ void visit_state(X& node, std::string& name, const F& f) {
     visit_state<Byte>(node.value, name, f);
   } else if constexpr (is_slice<Node>) {
     auto& whole = node.whole();
-    StateLeaf<Byte> leaf = array_leaf<Byte>(whole, name);
-    if constexpr (!std::is_const_v<Byte>) {
-      leaf.adopt = &adopt_elements<std::remove_cvref_t<decltype(whole)>>;
-      leaf.tensor = &whole;
+    if constexpr (std::is_const_v<Byte>) {
+      visit_state<Byte>(whole, name, f);
+    } else {
+      visit_state<Byte>(whole, name, [&](StateLeaf<Byte> leaf) {
+        leaf.adopt = &adopt_elements<std::remove_cvref_t<decltype(whole)>>;
+        leaf.tensor = &whole;
+        f(std::as_const(leaf));
+      });
     }
-    emit(std::move(leaf));
   } else if constexpr (StateArray<X>) {
     using Element = std::remove_cv_t<std::remove_pointer_t<decltype(node.data())>>;
     if constexpr (HasDtype<Element>) {
