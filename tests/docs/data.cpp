@@ -4,6 +4,8 @@
 #include <cstddef>
 #include <cstdint>
 #include <exception>
+#include <filesystem>
+#include <functional>
 #include <span>
 #include <string>
 #include <tuple>
@@ -12,8 +14,13 @@
 
 #include <fanout/data.hpp>
 #include <fanout/fanout.hpp>
+#include <fanout/state.hpp>
+
+#include "observe/python.hpp"
 
 namespace {
+
+using namespace fanout::literals;
 
 // [dataset]
 /// Images of 8 x 8 pixels and their labels. Sample i is an image and its label.
@@ -87,19 +94,20 @@ TEST_CASE("a position goes on where a run has stopped") {
   Counted train;
   const Digits digits(1'000);
   const fanout::Loader loader{digits, {.batch = 300, .shuffle = fanout::Shuffle{.seed = 1}}};
-  const auto load_position = [&] {
+  const fanout_test::TestFolder folder;
+  const std::string path = folder / "position.safetensors";
+  {  // an earlier run
     auto epoch = loader.epoch(1);
     CHECK(epoch.next().has_value());
-    return loader.position();
-  };
-  const auto save_position = [](const fanout::LoaderPosition&) {};
-  const auto start = load_position();
+    fanout::save(path, fanout::dict("at"_k = loader.position()));
+  }
   // [resume]
-  // `start` is loader.position() in a new run, or what an earlier run has saved.
-  for (fanout::LoaderPosition at = start; at.epoch < 3; at = loader.position()) {
+  fanout::LoaderPosition at = loader.position();  // the start
+  if (std::filesystem::exists(path)) fanout::load(path, fanout::dict("at"_k = std::ref(at)));
+  for (; at.epoch < 3; at = loader.position()) {
     for (auto&& [x, y] : loader.epoch(at)) {
       train(x, y);
-      save_position(loader.position());  // behind this batch
+      fanout::save(path, fanout::dict("at"_k = loader.position()));  // behind this batch
     }
   }
   // [/resume]

@@ -156,6 +156,50 @@ bool is_prime(long number) {
   return number > 1;
 }
 
+// [spans]
+/// Shows vectors that stay where they are.
+struct Batch {
+  std::span<const double> x;
+  std::span<const double> weight;
+  double scale;  // goes to all shards
+};
+
+/// The scaled sum of all rows, weighted.
+struct WeightedSum {
+  auto forward(const Batch& rows) const {  // the shard's rows of both vectors
+    double sum = 0;
+    for (std::size_t i = 0; i < rows.x.size(); ++i) sum += rows.scale * rows.weight[i] * rows.x[i];
+    return psum(sum);
+  }
+};
+// [/spans]
+
+// [learns]
+/// A line through points.
+struct Line {
+  double slope = 0;
+  double height = 0;
+
+  auto forward(Context auto& ctx, View<const double, 1> x) const {  // what it predicts
+    auto y = output<double>(ctx);
+    for (std::size_t i = 0; i < x.size(); ++i) y[i] = height + slope * x[i];
+    return y;
+  }
+
+  auto forward(View<const double, 1> x, View<const double, 1> y) const {  // the gradient of the mean square error
+    double by_slope = 0;
+    double by_height = 0;
+    for (std::size_t i = 0; i < x.size(); ++i) {
+      const double error = height + slope * x[i] - y[i];
+      by_slope += 2 * error * x[i];
+      by_height += 2 * error;
+    }
+    const auto rows = static_cast<double>(x.size());
+    return std::pair(fanout::pmean(by_slope / rows), fanout::pmean(by_height / rows));
+  }
+};
+// [/learns]
+
 // [stop]
 struct Primes {
   std::vector<long> forward(Context auto& ctx, std::span<const long> numbers) const {
@@ -267,6 +311,33 @@ TEST_CASE("a forward in another file names the type of its context") {
 TEST_CASE("maps with different keys are merged by reduce") {
   const ParallelModel count{WordCount(), fanout::host_devices(3)};
   CHECK(count(std::vector<std::string>{"a", "b", "a", "c", "a"}) == Counts{{"a", 3}, {"b", 1}, {"c", 1}});
+}
+
+TEST_CASE("a struct of spans is split by rows") {
+  const ParallelModel model{WeightedSum{}, fanout::host_devices(3)};
+  // [use_spans]
+  const std::vector<double> x{1, 2, 3, 4, 5};
+  const std::vector<double> weight{1, 0, 1, 0, 1};
+  const double sum = model(Batch{.x = x, .weight = weight, .scale = 2});
+  // [/use_spans]
+  CHECK(sum == 18);
+}
+
+TEST_CASE("a model learns by calls and updates, and predicts by another forward") {
+  const auto x = fanout::tensor<double>({-1.0, 0.0, 1.0, 2.0, 3.0});
+  const auto y = fanout::tensor<double>({-1.0, 1.0, 3.0, 5.0, 7.0});
+  // [use_learns]
+  ParallelModel line{Line{}, fanout::host_devices(2)};
+  for (int step = 0; step < 500; ++step) {
+    const auto gradient = line(x, y);  // of the whole batch, on all devices
+    line.update([&](Line& original) {  // the replicas follow
+      original.slope -= 0.1 * gradient.first;
+      original.height -= 0.1 * gradient.second;
+    });
+  }
+  const Tensor<double, 1> predicted = line(x);
+  // [/use_learns]
+  for (std::size_t i = 0; i < x.size(); ++i) CHECK(predicted[i] == doctest::Approx(y[i]));
 }
 
 TEST_CASE("a forward that looks at its deadline is whole if it is in time") {

@@ -72,6 +72,18 @@ TEST_CASE("a report says where the time of the calls went") {
   CHECK(report.calls() == 100);
 }
 
+TEST_CASE("progress is told after each shard") {
+  std::ostringstream log;
+  // [progress]
+  const auto show = [&log](const fanout::Progress& call) {
+    log << call.rows_done << " of " << call.rows << " rows\n";  // rows of shards that failed are not done
+  };
+  const ParallelModel model{sum_of, fanout::host_devices(1), Options{.progress = show}};
+  // [/progress]
+  model(std::vector<double>(5));
+  CHECK(log.str() == "5 of 5 rows\n");
+}
+
 TEST_CASE("a trace writes a timeline") {
   const InFolder here;
   const std::vector<double> x(1000, 1.0);
