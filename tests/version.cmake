@@ -18,6 +18,7 @@ endfunction()
 
 string(REGEX MATCH "^[0-9]+\\.[0-9]+" minor_version "${version}")
 agrees(packaging/vcpkg/vcpkg.json "\"version\": \"" ${version})
+agrees(packaging/conda/recipe.yaml "\n  version: \"" ${version})
 agrees(tests/consumer/conan/conanfile.txt "\nfanout/" ${version})
 agrees(tests/consumer/fetch_content/CMakeLists.txt "GIT_TAG v" ${version})
 agrees(tests/consumer/find_package/CMakeLists.txt "find_package\\(fanout " ${minor_version})
