@@ -58,8 +58,7 @@ class CallFrame {
   CallFrame(const CallFrame&) = delete;
   CallFrame& operator=(const CallFrame&) = delete;
 
-  /// Call this once, on the thread that makes the call, before shards run. The deadline counts from now on. `measured`:
-  /// null if the call is not.
+  /// Call this once, on the calling thread, before shards run. The deadline counts from now on. `measured` may be null.
   void begin(std::uint32_t number_of_call, CallClock* measured) noexcept {
     number = number_of_call;
     clock = measured;
@@ -98,8 +97,7 @@ class CallFrame {
   }
   /// Call this when `forward` has returned, if work on the device may go on, unless nothing notes that.
   [[gnu::cold, gnu::noinline]] FANOUT_INLINE void forward_returned(std::size_t i) noexcept;
-  /// True if a shard waits for its device's work before it ends: the call has a deadline, is measured, or runs several
-  /// shards on a device.
+  /// True if a shard waits for its device's work: the call has a deadline, is measured, or runs several on a device.
   bool waits_for_devices() const noexcept { return stop_at != Clock::never || clock != nullptr || !plan.is_ordinary(); }
   /// Call this if the shard has not thrown. Notes if work remains for when all have ended.
   void note_success(const ShardRemains& shard) noexcept {

@@ -29,8 +29,7 @@ namespace fanout { inline namespace v0 { namespace detail {
 /// If `times` is given, the call adds its shard times, and runs shards inline if dispatching them would take longer;
 /// see Adaptive. A call that runs all shards inline locks no device.
 ///
-/// Late shards are told at the deadline if the caller waits, otherwise after each shard that the caller runs from then
-/// on.
+/// Late shards are told at the deadline if the caller waits, otherwise after each shard that it runs from then on.
 class ForkJoin {
  public:
   template <class Body>

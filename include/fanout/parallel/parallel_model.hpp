@@ -65,9 +65,8 @@ class ParallelModel {
   using device_set = std::remove_cvref_t<decltype(detail::select_from(std::declval<const Source&>()))>;
 
   /// Takes over the model, or makes one on each device with a factory(). The model may be a ParallelModel, which splits
-  /// each shard once more. Throws InvalidDeviceId if the source has no devices or if `options.output` is none of them.
-  /// Throws InvalidArgument if the split policy does not fit the number of devices. Throws FactoryError if the factory
-  /// throws.
+  /// each shard once more. Throws InvalidDeviceId if the source has no devices or if `options.output` is none of them,
+  /// InvalidArgument if the split policy does not fit the number of devices, and FactoryError if the factory throws.
   ParallelModel(M original, const Source& source, Options options = {})
       : state_(new State(std::move(original), detail::select_from(source), std::move(options))) {}
 
@@ -203,8 +202,7 @@ class ParallelModel {
 
   /// Gives rank `root`'s original to all ranks of Options::ranks, which all call this: `model.broadcast_from(0)` before
   /// training. Copies arrays and numbers. Arrays must have the same extents on all ranks. Const fields, PerReplica and
-  /// Shared fields stay. Waits like update(), and for all ranks. Without ranks, does nothing.
-  /// Needs <fanout/mpi.hpp>.
+  /// Shared fields stay. Waits like update(), and for all ranks. Does nothing without ranks. Needs <fanout/mpi.hpp>.
   ///
   /// All ranks throw StructureMismatch if extents or roots differ, and Timeout if a rank has not come at
   /// Options::deadline. Throws InvalidArgument if the root is no rank, and Error as update() does.
@@ -241,9 +239,8 @@ class ParallelModel {
   /// when it has ended; an asynchronous one when its result has been taken or dropped.
   Report report() const;
 
-  /// Lets the i-th device take part in later calls again, after it was left out for its failures: see Options::retry.
-  /// Forgets how many rows fit into its memory, too: see Options::shrink_on_out_of_memory.
-  /// Throws InvalidDeviceId if there is no such device.
+  /// Lets the i-th device take part again, after it was left out for its failures: see Options::retry. Forgets how many
+  /// rows fit into its memory: see Options::shrink_on_out_of_memory. Throws InvalidDeviceId if there is no such device.
   void readmit(std::size_t i) {
     check_position(i, "readmit");
     state_->readmit(i);
