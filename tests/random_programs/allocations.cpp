@@ -16,6 +16,7 @@
 #include <span>
 #include <stdexcept>
 #include <string>
+#include <thread>
 #include <tuple>
 #include <utility>
 #include <vector>
@@ -25,6 +26,7 @@
 #include <fanout/model/factory.hpp>
 #include <fanout/observe.hpp>
 #include <fanout/worker/registry.hpp>
+#include <fanout/worker/system_threads.hpp>
 
 #include "failing_new.hpp"
 #include "sweep.hpp"
@@ -269,9 +271,28 @@ Call call_late(int devices, bool stays) {
   });
 }
 
+/// As a call does whose caller is on the core of another device.
+void move_this_thread() {
+  using fanout::detail::SystemThreads;
+  const std::vector<int>& cores = []() -> const std::vector<int>& {
+    const Spared spared;
+    std::this_thread::sleep_for(std::chrono::microseconds(1100));  // it moves a thread once a millisecond
+    static const std::vector<int> all = SystemThreads::process_cores();
+    return all;
+  }();
+  SystemThreads::move_to(cores);
+}
+
 const std::vector<Kind> kinds{
     {"plain",
      [](int n, bool stays) { return calls_of(on(n, Echo{}), stays, [](const auto& model) { echoes(model); }); }},
+    {"moved",
+     [](int n, bool stays) {
+       return calls_of(on(n, Echo{}), stays, [](const auto& model) {
+         move_this_thread();
+         echoes(model);
+       });
+     }},
     {"mutating",
      [](int n, bool stays) { return calls_of(on(n, Mutating{}), stays, [](const auto& model) { echoes(model); }); }},
     {"per_replica",

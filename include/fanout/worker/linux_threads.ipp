@@ -84,7 +84,10 @@ void LinuxThreads::move_to(const std::vector<int>& cores) noexcept {
     for (const int core : cores) {
       if (static_cast<std::size_t>(core) >= possible) continue;
       if (!CPU_ISSET_S(static_cast<std::size_t>(core), mask.bytes(), mask.get())) continue;
-      bind(::pthread_self(), {core});
+      const CoreMask alone(possible);
+      if (alone.get() == nullptr) return;
+      CPU_SET_S(static_cast<std::size_t>(core), alone.bytes(), alone.get());
+      ::sched_setaffinity(0, alone.bytes(), alone.get());
       ::sched_setaffinity(0, mask.bytes(), mask.get());
       return;
     }
