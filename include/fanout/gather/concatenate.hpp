@@ -64,10 +64,10 @@ Storage take_common_buffer(const ShardResults<X>& pieces, const GatherTarget& pl
   std::size_t holders = place.buffers_held;
   std::size_t elsewhere = 0;
   for (std::size_t i = 0; i < pieces.size(); ++i) {
-    if (!(pieces[i].space() == place.target.space)) {
+    if (buffer_of(pieces[i]) != buffer) {
+      if (pieces[i].space() == place.target.space) return {};
       ++elsewhere;
-    } else if (buffer_of(pieces[i]) != buffer ||
-               reinterpret_cast<const std::byte*>(pieces[i].data()) != buffer->row(rows)) {
+    } else if (reinterpret_cast<const std::byte*>(pieces[i].data()) != buffer->row(rows)) {
       return {};
     } else if constexpr (!std::is_convertible_v<const X*, const View<typename X::element_type, X::rank>*>) {
       ++holders;
