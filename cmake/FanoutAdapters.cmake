@@ -4,7 +4,7 @@
 # of FANOUT_ADAPTERS that are there, each with a target fanout_own_NAME; FANOUT_NO_NAME says why another one is not.
 # Users of fanout need none of this: they include the header and link what they link anyway.
 
-set(FANOUT_ADAPTERS "eigen;mdspan;dlpack;thrust;torch" CACHE STRING
+set(FANOUT_ADAPTERS "eigen;mdspan;dlpack;thrust;torch;onnxruntime" CACHE STRING
   "Adapters to build tests and examples of, where their libraries are found")
 set(FANOUT_ADAPTERS_FOUND)
 
@@ -89,6 +89,18 @@ if("torch" IN_LIST FANOUT_ADAPTERS)
       "${FANOUT_TORCH_INCLUDE}" "${FANOUT_TORCH_INCLUDE}/torch/csrc/api/include")
     target_link_libraries(fanout_own_torch INTERFACE
       "${FANOUT_TORCH_LIBRARY}" "${FANOUT_TORCH_CPU_LIBRARY}" "${FANOUT_C10_LIBRARY}")
+  endif()
+endif()
+
+# Not a package of Debian's: FANOUT_ONNXRUNTIME_INCLUDE and FANOUT_ONNXRUNTIME_LIBRARY say where it is.
+if("onnxruntime" IN_LIST FANOUT_ADAPTERS)
+  find_path(FANOUT_ONNXRUNTIME_INCLUDE onnxruntime_cxx_api.h PATH_SUFFIXES onnxruntime onnxruntime/core/session)
+  find_library(FANOUT_ONNXRUNTIME_LIBRARY onnxruntime)
+  mark_as_advanced(FANOUT_ONNXRUNTIME_INCLUDE FANOUT_ONNXRUNTIME_LIBRARY)
+  fanout_adapter(onnxruntime "ONNX Runtime" FANOUT_ONNXRUNTIME_INCLUDE FANOUT_ONNXRUNTIME_LIBRARY)
+  if(TARGET fanout_own_onnxruntime)
+    target_include_directories(fanout_own_onnxruntime SYSTEM INTERFACE "${FANOUT_ONNXRUNTIME_INCLUDE}")
+    target_link_libraries(fanout_own_onnxruntime INTERFACE "${FANOUT_ONNXRUNTIME_LIBRARY}")
   endif()
 endif()
 
