@@ -50,6 +50,8 @@ endforeach()
 list(APPEND below_stages schedule)
 set(below_umbrella "${lower}")
 set(below_adapt/thrust.cuh cuda)
+set(below_adapt/onnxruntime.hpp state)  # names of inputs are those that save() would give them
+set(below_adapt/onnxruntime_port.hpp state)
 set(below_cuda/nccl.hpp cuda/nccl)
 set(below_mpi/nccl.hpp cuda/nccl cuda/runtime)
 

@@ -6,7 +6,7 @@
 
 cmake_minimum_required(VERSION 3.25)  # a script has no policies but those it asks for
 
-set(without_comments "(^|/)(LICENSE|usage|debian/source/format)$|\\.(md|json|csv|txt|png|svg)$")
+set(without_comments "(^|/)(LICENSE|usage|debian/source/format)$|\\.(md|json|csv|txt|png|svg|onnx)$")
 set(with_comments "(^|/)CMakeLists\\.txt$")
 set(wanted "SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception")
 

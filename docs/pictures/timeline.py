@@ -18,12 +18,22 @@ COLOURS = {"call": "#8d96a0", "plan": "#c98a2b", "gather": "#b5607a", "scatter":
 with open(sys.argv[1], encoding="utf-8") as file:
     events = json.load(file)["traceEvents"]
 first, last = map(int, sys.argv[3:5]) if len(sys.argv) > 4 else (0, 2)
-calls = sorted((event for event in events if event["ph"] == "X" and event["cat"] == "call"), key=lambda e: e["ts"])
-begin = calls[first]["ts"]
-end = max(call["ts"] + call["dur"] for call in calls[first:last + 1])
+calls = sorted((event for event in events if event["ph"] == "X" and event["cat"] == "call"),
+               key=lambda event: event["args"]["call"])[first:last + 1]
+begin = min(call["ts"] for call in calls)
+end = max(call["ts"] + call["dur"] for call in calls)
 names = {event["tid"]: event["args"]["name"] for event in events if event["name"] == "thread_name"}
-shown = [event for event in events if event["ph"] in "Xsf" and begin <= event["ts"] <= end]
-lanes = sorted({event["tid"] for event in shown}, reverse=True)
+numbers = {call["args"]["call"] for call in calls}
+lanes = sorted({event["tid"] for event in events if event.get("args", {}).get("call") in numbers}, reverse=True)
+
+
+def is_shown(event):
+    """Its own events have the number of a call. Others, such as arrows, are told by their time and lane."""
+    number = event.get("args", {}).get("call")
+    return event["ph"] in "Xsf" and begin <= event["ts"] <= end and event["tid"] in lanes and number in {None, *numbers}
+
+
+shown = [event for event in events if is_shown(event)]
 at = {tid: place for place, tid in enumerate(lanes)}
 
 plt.rcParams.update({"svg.fonttype": "none", "svg.hashsalt": "fanout", "font.family": "sans-serif", "font.size": 9,

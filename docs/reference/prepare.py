@@ -4,7 +4,7 @@
 Headers keep their lines, so that a warning names the right one. They lose what users do not write (detail, the inline
 namespace, deduction guides, overloads that only refuse) and join the group that groups.txt names.
 Examples that examples.txt names go behind the comment of their name. Pages lose what only GitHub reads, and their links
-lead to pages of the site, which Sphinx makes of them.
+lead to pages of the site, which Sphinx makes of them. So do links to examples.
 """
 import os
 import re
@@ -229,6 +229,9 @@ def place(page):
     return "index.md" if page == "README.md" else page
 
 
+programs = set()  # those that pages link, each of which has a page of its own
+
+
 def link(page, text, target, group_of):
     path, _, heading = target.partition("#")
     if re.match(r"[a-z]+:", target) or not path:
@@ -241,7 +244,10 @@ def link(page, text, target, group_of):
         there = place(path) + (f"#{heading}" if heading else "")
     elif header in group_of:
         there = f"reference/{group_of[header]}.md"
-    else:  # a file of the repository
+    elif path.startswith("examples/") and path.endswith((".cpp", ".hpp")):
+        programs.add(path)
+        there = f"{path}.md"
+    else:  # another file of the repository
         if text == path:
             return f"`{path}`"
         return text if "`" in text else f"{text} (`{path}`)"
@@ -280,6 +286,9 @@ def prepare_pages(output):
     texts["README.md"] += contents("Contents", [*TABS, "more"])
     for page, text in texts.items():
         write(os.path.join(output, "pages", place(page)), text)
+    for program in sorted(programs):
+        head = f"---\norphan: true\n---\n\n# {program}\n\n"
+        write(os.path.join(output, "pages", f"{program}.md"), f"{head}```cpp\n{read(program)}```\n")
     more = contents("More", others).replace(":hidden:\n", "")
     write(os.path.join(output, "pages", "more.md"), f"# More pages\n{more}")
 
@@ -319,7 +328,7 @@ def main():
     prepare_reference(output)
 
 
-TABS = ["docs/guide/index.md", "reference/index.md", "docs/packages.md", "docs/performance.md"]
+TABS = ["docs/guide/index.md", "docs/gallery.md", "reference/index.md", "docs/packages.md", "docs/performance.md"]
 PAGES = list(pages())
 if __name__ == "__main__":
     main()
