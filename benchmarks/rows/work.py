@@ -206,7 +206,7 @@ ROWS = [
                     include("vector, thread, tuple, map", "standard"), include("TBB", "tbb"),
                     include("Thrust", "thrust"), include("Taskflow", "taskflow"), include("stdexec", "stdexec")] +
         full(include("future", "future"), include("ATen", "aten"), include("libtorch", "torch")),
-        targets=[Ratio(INCLUDE.name, "vector, thread, tuple, map", at_least=0.87)],
+        targets=[Ratio(INCLUDE.name, "vector, thread, tuple, map", at_least=0.5)],
     ),
     Row(
         number="14", title="Scatter and gather of 1e4 floats", group="steady", case="scatter_gather",
