@@ -118,6 +118,15 @@ TEST_CASE("an output whose extents the file does not say is copied") {
   check_scores(model(rows, fanout::broadcast(weights)).scores);
 }
 
+TEST_CASE("an output with other rows than the shard's is refused") {
+  const Files files;
+  const std::string path = files.folder / "places.onnx";
+  fanout_test::write_onnx(path, {{"NonZero", {"x"}, {"y"}}}, {{"x", as_float, {unknown, 3}}},
+                          {{"y", as_int64, {unknown, unknown}}});
+  const ParallelModel places{onnx_sessions<Tensor<std::int64_t, 2>>(files.env, path), host_devices(1)};
+  CHECK(says(failure_of([&] { places(rows); }), "its shard at y: expected 5 rows, found [2, 6]"));
+}
+
 TEST_CASE("an output of one number is combined by its rule") {
   struct Means {
     fanout::Mean<float> mean;

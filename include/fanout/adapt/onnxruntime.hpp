@@ -43,8 +43,8 @@ namespace fanout { inline namespace v0 {
 template <class Out>
 class OnnxSession {
  public:
-  /// Loads the file. Borrows the environment. Throws InvalidArgument if an output is not as Out says, Ort::Exception
-  /// if the file cannot be loaded.
+  /// Loads the file. Borrows the environment. Throws InvalidArgument if an output is not as Out says, and
+  /// Ort::Exception if the file cannot be loaded.
   OnnxSession(const Ort::Env& env, const std::string& file, const Ort::SessionOptions& options)
       : session_(env, file.c_str(), options), inputs_(detail::onnx_inputs(session_)) {
     std::vector<detail::OnnxPort> ports = detail::onnx_outputs(session_);
