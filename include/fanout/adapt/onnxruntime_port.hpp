@@ -107,20 +107,21 @@ inline OnnxPort onnx_port(Ort::AllocatedStringPtr name, const Ort::TypeInfo& inf
   return port;
 }
 
-inline std::vector<OnnxPort> onnx_inputs(const Ort::Session& session) {
+/// The ports of a session, by its functions that tell the name and the type of one.
+template <class Name, class Info>
+std::vector<OnnxPort> onnx_ports(const Ort::Session& session, std::size_t count, Name name, Info info) {
   Ort::AllocatorWithDefaultOptions allocator;
   std::vector<OnnxPort> ports;
-  for (std::size_t i = 0; i < session.GetInputCount(); ++i)
-    ports.push_back(onnx_port(session.GetInputNameAllocated(i, allocator), session.GetInputTypeInfo(i)));
+  for (std::size_t i = 0; i < count; ++i) ports.push_back(onnx_port((session.*name)(i, allocator), (session.*info)(i)));
   return ports;
 }
-
+inline std::vector<OnnxPort> onnx_inputs(const Ort::Session& session) {
+  return onnx_ports(session, session.GetInputCount(), &Ort::Session::GetInputNameAllocated,
+                    &Ort::Session::GetInputTypeInfo);
+}
 inline std::vector<OnnxPort> onnx_outputs(const Ort::Session& session) {
-  Ort::AllocatorWithDefaultOptions allocator;
-  std::vector<OnnxPort> ports;
-  for (std::size_t i = 0; i < session.GetOutputCount(); ++i)
-    ports.push_back(onnx_port(session.GetOutputNameAllocated(i, allocator), session.GetOutputTypeInfo(i)));
-  return ports;
+  return onnx_ports(session, session.GetOutputCount(), &Ort::Session::GetOutputNameAllocated,
+                    &Ort::Session::GetOutputTypeInfo);
 }
 
 /// The position of the port that a leaf of a tree names: by its name, or by its position in the file. A leaf that is
