@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Runs a program of the gallery in fanout::trace(): `traced TRACE ARGUMENT...`. The program's main has another name.
+// `traced TRACE ARGUMENT...` runs a program of the gallery in fanout::trace(). objcopy has renamed the program's main().
 #include <fanout/observe.hpp>
 
 extern "C" int program_main(int count, char** arguments);

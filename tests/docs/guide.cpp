@@ -157,7 +157,7 @@ bool is_prime(long number) {
 }
 
 // [spans]
-/// Shows vectors that stay where they are.
+/// A batch that borrows its vectors.
 struct Batch {
   std::span<const double> x;
   std::span<const double> weight;
@@ -175,7 +175,7 @@ struct WeightedSum {
 // [/spans]
 
 // [learns]
-/// A line through points.
+/// A straight line, which learns to go through points.
 struct Line {
   double slope = 0;
   double height = 0;

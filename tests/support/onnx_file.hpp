@@ -68,7 +68,7 @@ struct OnnxNode {
   }
 };
 
-/// Writes a file of ONNX.
+/// Writes a model to a file: its steps in the order in which they run, and what goes in and comes out.
 inline void write_onnx(const std::string& path, const std::vector<OnnxNode>& nodes,
                        const std::vector<OnnxValue>& inputs, const std::vector<OnnxValue>& outputs) {
   Message graph;

@@ -51,7 +51,7 @@ class OnnxSession {
     Out outputs{};
     visit_outputs(outputs, [&]<class X>(X&, std::string_view name) {
       const detail::OnnxPort& port = ports[detail::find_port(ports, name, "output", file)];
-      if constexpr (detail::is_onnx_output<X>) {
+      if constexpr (detail::is_tensor<X>) {
         detail::check_port<typename X::value_type>(port, X::rank, "output", file);
       } else {
         detail::check_port<decltype(X::value)>(port, detail::OnnxPort::any_rank, "output", file);
@@ -60,7 +60,9 @@ class OnnxSession {
     });
   }
 
-  /// Runs the session on the shard's rows. Throws InvalidArgument if the inputs are not those of the file.
+  /// Runs the session on the shard's rows, and waits for it. Inputs have the extents that the file says, with the rows
+  /// of the shard first. Throws InvalidArgument if inputs are not those of the file, or if an output has other rows.
+  /// Throws Ort::Exception if the run fails.
   template <Context C, class... In>
   Out forward(C& ctx, const In&... in) const {
     std::vector<Ort::Value> values = detail::no_values(inputs_.size());
@@ -85,7 +87,7 @@ class OnnxSession {
  private:
   template <class X, class F>
   static void visit_outputs(X& node, std::string& name, const F& f) {
-    if constexpr (detail::is_onnx_output<X> || detail::is_reduced<X>) {
+    if constexpr (detail::is_tensor<X> || detail::is_reduced<X>) {
       f(node, name.empty() ? detail::single_name : std::string_view(name));
     } else {
       static_assert(detail::child_kind<X> == detail::ChildKind::fixed,
@@ -120,7 +122,7 @@ class OnnxSession {
   /// True for an output that ONNX Runtime writes in place.
   template <class X>
   static bool is_bound(const detail::OnnxPort& port) noexcept {
-    return detail::is_onnx_output<X> && port.has_row_size();
+    return detail::is_tensor<X> && port.has_row_size();
   }
 
   template <class C>
@@ -129,7 +131,7 @@ class OnnxSession {
     visit_outputs(results, [&]<class X>([[maybe_unused]] X& result, std::string_view) {
       const detail::OnnxPort& port = outputs_[i];
       [[maybe_unused]] Ort::Value& value = written[i++];
-      if constexpr (detail::is_onnx_output<X>) {
+      if constexpr (detail::is_tensor<X>) {
         if (!is_bound<X>(port)) return;
         const auto rows = detail::onnx_rows<typename X::value_type, X::rank>(ctx, port.shape);
         value = detail::onnx_value(rows);
@@ -146,7 +148,7 @@ class OnnxSession {
       const detail::OnnxPort& port = outputs_[i];
       const Ort::Value& value = written[i++];
       if (is_bound<X>(port)) return;
-      if constexpr (detail::is_onnx_output<X>) {
+      if constexpr (detail::is_tensor<X>) {
         result = detail::copied_rows<typename X::value_type, X::rank>(ctx, value, port);
       } else {
         result.value = detail::onnx_number<decltype(X::value)>(value, port.name);

@@ -39,12 +39,6 @@ struct OnnxPort {
   }
 };
 
-/// A type of Out's leaves that is an array.
-template <class X>
-inline constexpr bool is_onnx_output = false;
-template <class T, std::size_t R>
-inline constexpr bool is_onnx_output<Tensor<T, R>> = true;
-
 constexpr ONNXTensorElementDataType onnx_type(Dtype dtype) noexcept {
   switch (dtype) {
     case Dtype::boolean:

@@ -344,6 +344,13 @@ Tensor<T, R> tensor(const T (&values)[N], const detail::AnyInteger (&extents)[R]
   return detail::tensor_of<T, R>(values, detail::checked_extents(sizeof(T), extents));
 }
 
+namespace detail {
+template <class X>
+inline constexpr bool is_tensor = false;
+template <class T, std::size_t R>
+inline constexpr bool is_tensor<Tensor<T, R>> = true;
+}  // namespace detail
+
 template <class T, std::size_t R>
 struct leaf_traits<Tensor<T, R>> {
   using piece_type = View<const T, R>;

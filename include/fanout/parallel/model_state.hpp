@@ -62,8 +62,8 @@ struct ModelState : CheckedOptions {
     }
   }
 
-  /// Limits the plan to the rows that fit into the devices' memories, if the call may be made again with fewer. Returns
-  /// the plans of the next tries.
+  /// If the call may be made again with fewer rows: cuts the plan to those that fit into the devices' memories, and
+  /// returns the plans of the next tries.
   template <class Call, class Inputs>
   [[gnu::cold, gnu::noinline]] Owned<LimitedPlans> limit(Inputs& inputs) const {
     if (!this->may_shrink() || Call::refusal(Again::with_fewer_rows) != nullptr) return {};

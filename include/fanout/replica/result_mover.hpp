@@ -46,10 +46,6 @@ inline constexpr bool is_output = false;
 template <class T, std::size_t R>
 inline constexpr bool is_output<Output<T, R>> = true;
 template <class X>
-inline constexpr bool is_tensor = false;
-template <class T, std::size_t R>
-inline constexpr bool is_tensor<Tensor<T, R>> = true;
-template <class X>
 inline constexpr bool has_rule = false;
 template <class Rule, class X>
 inline constexpr bool has_rule<WithRule<Rule, X>> = true;
