@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// `traced TRACE ARGUMENT...` runs a program of the gallery in fanout::trace(). objcopy has renamed the program's main().
+// `traced TRACE ARGUMENT...` runs a program of the gallery in fanout::trace(). objcopy has renamed its main().
 #include <fanout/observe.hpp>
 
 extern "C" int program_main(int count, char** arguments);
